@@ -16,7 +16,7 @@
 #     turns.sh tests <FILES    `later NAME` is a long test that does not run now, `whole NAME` one that runs
 #                              without turns of its own. $CLEAVE_TURN is the number of the part.
 #
-# An op's file is known from runtime/ops/ops.def. A kernel file has the stem of a file there. A file without
+# An op's file has a mark before its descriptor (`CLV__OP(NAME) =`). A kernel file has the stem of a file there. A file without
 # ops has the ops of those that include its header; without a header those of the headers that it includes.
 # elementwise.def:NAME is one row.
 #
@@ -84,7 +84,7 @@ touched_rows() {
 
 ops() {
     {
-        sed 's/^/ops /' runtime/ops/ops.def
+        find runtime/ops -name '*.c' -exec grep -Ho '^CLV__[A-Z_]*([a-z_0-9]*) =' {} + | sed 's/^/ops /'
         sed 's/^/row /' runtime/ops/elementwise.def
         find runtime/ops -name '*.[ch]' -exec grep -Ho '^#include "ops/.*\.h"' {} + | sort | sed 's/^/inc /'
         sed 's/^/file /'
@@ -114,12 +114,12 @@ ops() {
             }
             return k
         }
-        $1 == "row" && match($0, /^row [A-Z_0-9]+\([a-z_0-9]+,/) {
+        $1 == "row" && match($0, /^row [A-Z_0-9]+\([a-z_0-9]+,/) && !/^row ONNX/ {
             name = substr($0, 5, RLENGTH - 5); kind = name; sub(/\(.*/, "", kind); sub(/.*\(/, "", name)
             rows = rows " " name; is_row[name]
             if (kind ~ /^UNARY/) { pair[name] = name "_backward"; rows = rows " " pair[name] }
         }
-        $1 == "ops" { defs[++n_defs] = substr($0, 5) }
+        $1 == "ops" { split($2, part, ":"); sub(/.*\(/, "", part[2]); sub(/\)/, "", part[2]); own(stem(part[1]), part[2]) }
         $1 == "inc" {
             split($0, part, ":"); from = stem(substr(part[1], 5))
             to = part[2]; sub(/^[^"]*"/, "", to); to = stem(to)
@@ -128,17 +128,7 @@ ops() {
         }
         $1 == "file" { files[++n_files] = substr($0, 6) }
         END {
-            for (i = 1; i <= n_defs; i++) {
-                line = defs[i]
-                if (line ~ /^\/\/ .*[a-z_0-9]\.c/) {
-                    gsub(/[^a-z_0-9. ]/, " ", line); n = split(line, word, " "); first = ""; split("", here)
-                    for (j = n; j; j--) if (word[j] ~ /\.c$/) here[first = stem(word[j])]
-                } else if (line ~ /^#include "ops\/elementwise.def"/) own(first, rows)
-                else if (line ~ /^[ \t]*[A-Z_]*\(clv__op_[a-z_0-9]*\)/) {
-                    gsub(/.*clv__op_|\).*/, "", line)
-                    own(line in here ? line : first, line)
-                }
-            }
+            own("elementwise", rows)
             for (i = 1; i <= n_files; i++) {
                 file = files[i]
                 if (file !~ /^(runtime\/ops|kernels_cl)\/.*\.(c|h|cl|def)(:.*)?$/) {

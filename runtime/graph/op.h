@@ -284,9 +284,10 @@ struct clv__op {
     bool view;        // output 0 is input 0's bytes under another shape: no launch, no memory
     bool
         joins; // a view too: output 0 is the inputs' bytes one after the other. Of the plan's own (plan/pieces.c)
-    bool moves;       // exists to carry its input to the device it is computed on: crossing is asked for
-    bool exchanges;   // output 0 is what ranks make of their inputs 0, in that memory, or in input 1's; attrs: clv__exchanged
-    bool part; // a view of some elements of input 0; attrs: clv__exchanged
+    bool moves; // exists to carry its input to the device it is computed on: crossing is asked for
+    bool
+        exchanges; // output 0 is what ranks make of their inputs 0, in that memory, or in input 1's; attrs: clv__exchanged
+    bool part;        // a view of some elements of input 0; attrs: clv__exchanged
     uint64_t inplace; // bit i: output 0 may be written over input i, if that has the same bytes and dies here
     uint64_t half_in,
         half_out; // bit i: input i, output i may be f16 or bf16; else it is f32 where it is a float
@@ -385,8 +386,17 @@ static inline bool clv__is_gradient(const clv__op_io *io) {
     return io->op->gradient_of != NULL;
 }
 
-/** Every op, in ops.def's order; ends with NULL. Defined in runtime/ops/ops.c. */
+/** Before a descriptor, at the beginning of a line: `CLV__OP(relu) = {...};`. From these marks runtime/ops/list.cmake makes the tables
+ *  below. */
+#define CLV__OP(id) const clv__op clv__op_##id
+#define CLV__COMPOSITE CLV__OP // made of other ops; in ops.h, too
+#define CLV__INNER_OP CLV__OP  // a part of others, and not in ops.h
+#define CLV__TRAIN_OP                                                                                        \
+    CLV__OP // only gradients and updates use it: not in ops.h, and not in a library for inference
+
+/** Every op but composites, by name; ends with NULL. */
 extern const clv__op *const clv__ops[];
+extern const int clv__n_ops;
 /** Those of ops.h, composites too; ends with NULL. */
 extern const clv__op *const clv__public_ops[];
 extern const int clv__n_public_ops;

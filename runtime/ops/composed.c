@@ -21,7 +21,7 @@ static clv_tensor *build_bitwise_not(const clv__call *call) {
 #define INTEGERS(text, type)                                                                                 \
     .label = text, .in = {CLV__DIMS(3, 7)}, .i32 = 1, .whole = type, .no_gradient = true,                    \
     .fill = {{CLV__FILL_INTEGER, 0, 1}}
-const clv__op clv__op_bitwise_not = {
+CLV__COMPOSITE(bitwise_not) = {
     .name = "bitwise_not",
     .inputs = CLV__INPUTS({"x", "i32|i8|u8|bool"}),
     .outputs = CLV__OUTPUTS({"y", "like x"}),
@@ -50,7 +50,7 @@ static clv_tensor *build_glu(const clv__call *call) {
     return clv_mul(clv_slice(x, at, 0, half), clv_sigmoid(clv_slice(x, at, half, half)));
 }
 
-const clv__op clv__op_glu = {
+CLV__COMPOSITE(glu) = {
     .name = "glu",
     .inputs = CLV__INPUTS({"x", "f32"}),
     .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, glu_call, axis, "-1")}),
@@ -95,24 +95,20 @@ static clv_tensor *build_triu(const clv__call *call) {
     return triangle(call, true);
 }
 
-#define TRIANGLE(name_)                                                                                      \
-    const clv__op clv__op_##name_ = {                                                                        \
-        .name = #name_,                                                                                      \
-        .inputs = CLV__INPUTS({"x", "f32|i32"}),                                                             \
-        .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, triangle_call, diagonal, "0")}),                  \
-        .outputs = CLV__OUTPUTS({"y", "like x"}),                                                            \
-        .attributes_of_call = true,                                                                          \
-        .attrs_bytes = sizeof(triangle_call),                                                                \
-        .samples = CLV__TRAINS(((const clv__sample_row[]){                                                   \
-            {.label = "square", .quick = true, .in = {CLV__DIMS(7, 7)}},                                     \
-            {.label = "matrices", .in = {CLV__DIMS(2, 3, 5, 9)}, .attrs = &(triangle_call){2}},              \
-            {.label = "high", .in = {CLV__DIMS(3, 17, 4)}, .attrs = &(triangle_call){-3}},                   \
-            {.label = "one element", .in = {CLV__DIMS(1, 1)}},                                               \
-            {.label = "integers", .in = {CLV__DIMS(3, 5)}, .i32 = 1, .no_gradient = true},                   \
-            {0}})),                                                                                          \
-        .build = build_##name_}
-TRIANGLE(tril);
-TRIANGLE(triu);
+static const clv__sample_row triangle_samples[] = {
+    {.label = "square", .quick = true, .in = {CLV__DIMS(7, 7)}},
+    {.label = "matrices", .in = {CLV__DIMS(2, 3, 5, 9)}, .attrs = &(triangle_call){2}},
+    {.label = "high", .in = {CLV__DIMS(3, 17, 4)}, .attrs = &(triangle_call){-3}},
+    {.label = "one element", .in = {CLV__DIMS(1, 1)}},
+    {.label = "integers", .in = {CLV__DIMS(3, 5)}, .i32 = 1, .no_gradient = true},
+    {0}};
+#define TRIANGLE                                                                                             \
+    .inputs = CLV__INPUTS({"x", "f32|i32"}), .outputs = CLV__OUTPUTS({"y", "like x"}),                       \
+    .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, triangle_call, diagonal, "0")}),                      \
+    .attributes_of_call = true, .attrs_bytes = sizeof(triangle_call),                                        \
+    .samples = CLV__TRAINS(triangle_samples)
+CLV__COMPOSITE(tril) = {.name = "tril", TRIANGLE, .build = build_tril};
+CLV__COMPOSITE(triu) = {.name = "triu", TRIANGLE, .build = build_triu};
 
 typedef struct one_hot_call {
     int64_t classes;
@@ -141,7 +137,7 @@ static clv_tensor *build_one_hot(const clv__call *call) {
     .fill = {{CLV__FILL_INTEGER, -1, 5}}, .attrs = &(one_hot_call) {                                         \
         5                                                                                                    \
     }
-const clv__op clv__op_one_hot = {
+CLV__COMPOSITE(one_hot) = {
     .name = "one_hot",
     .inputs = CLV__INPUTS({"x", "int|bool[*]"}),
     .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, one_hot_call, classes, NULL), CLV__AT_LEAST(1)}),
@@ -174,7 +170,7 @@ static clv_tensor *build_nan_to_num(const clv__call *call) {
     return clv_where(clv_eq(x, x), y, clv_full(call->graph, CLV_DTYPE_F32, (clv_shape){0}, a->nan));
 }
 
-const clv__op clv__op_nan_to_num = {
+CLV__COMPOSITE(nan_to_num) = {
     .name = "nan_to_num",
     .inputs = CLV__INPUTS({"x", "f32"}),
     .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(NUMBER, nan_call, nan, "0")},
@@ -240,14 +236,14 @@ static bool arange_sample(const clv__op *op, int i, clv__sample *sample) {
     return true;
 }
 
-const clv__op clv__op_arange = {
-    .name = "arange",
-    .inputs = CLV__NO_INPUTS,
-    .attributes = CLV__ATTRIBUTES(
-        {CLV__ATTRIBUTE(NUMBER, arange_call, start, "0")}, {CLV__ATTRIBUTE(NUMBER, arange_call, end, NULL)},
-        {CLV__ATTRIBUTE(NUMBER, arange_call, step, "1")}, {CLV__ATTRIBUTE(DTYPE, arange_call, dtype, "1")}),
-    .outputs = CLV__OUTPUTS({"y", "f32|i32"}),
-    .attributes_of_call = true,
-    .attrs_bytes = sizeof(arange_call),
-    .sample = CLV__TRAINS(arange_sample),
-    .build = build_arange};
+CLV__COMPOSITE(arange) = {.name = "arange",
+                          .inputs = CLV__NO_INPUTS,
+                          .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(NUMBER, arange_call, start, "0")},
+                                                        {CLV__ATTRIBUTE(NUMBER, arange_call, end, NULL)},
+                                                        {CLV__ATTRIBUTE(NUMBER, arange_call, step, "1")},
+                                                        {CLV__ATTRIBUTE(DTYPE, arange_call, dtype, "1")}),
+                          .outputs = CLV__OUTPUTS({"y", "f32|i32"}),
+                          .attributes_of_call = true,
+                          .attrs_bytes = sizeof(arange_call),
+                          .sample = CLV__TRAINS(arange_sample),
+                          .build = build_arange};

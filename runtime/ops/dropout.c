@@ -141,11 +141,11 @@ static clv_tensor *build(const clv__call *call) {
     return clv__node_add(call->op, &attrs, (clv_tensor *[]){x, clv__graph_random(call->graph)}, 2, 0);
 }
 
-const clv__op clv__op_dropout = {
+CLV__OP(dropout) = {
     .name = "dropout",
     .inputs = CLV__INPUTS({"x", "f32"}),
-    .attributes =
-        CLV__ATTRIBUTES({CLV__ATTRIBUTE(NUMBER, dropout_attrs, p, "0.5"), CLV__AT_LEAST(0), CLV__AT_MOST(1)}),
+    .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(NUMBER, dropout_attrs, p, "0.5"), CLV__AT_LEAST(0),
+                                   CLV__AT_MOST(1)}),
     .outputs = CLV__OUTPUTS({"y", "like x"}),
     .build = build,
     .attrs_bytes = sizeof(dropout_attrs),

@@ -644,25 +644,25 @@ static clv_tensor *build_pow_scalar(const clv__call *call) {
 #define TAKES_Y "d0 o0 g0"
 
 #define DESCRIPTOR(id, parameters, letters, kind, cast, ...)                                                 \
-    const clv__op clv__op_##id = {.name = #id,                                                               \
-                                  .inputs = INPUTS_##letters(TYPE_##kind),                                   \
-                                  .outputs = CLV__OUTPUTS({"y", OUTPUT_##kind}),                             \
-                                  PARAMETERS_##parameters.attrs_bytes =                                      \
-                                      CLV__EW_##kind == CLV__EW_CONVERT ? sizeof(clv__ew_attrs)              \
-                                                                        : offsetof(clv__ew_attrs, dtype),    \
-                                  .data = &id##_row,                                                         \
-                                  .elementwise = true,                                                       \
-                                  .epilogue = true,                                                          \
-                                  .inplace = 7,                                                              \
-                                  .half_in = 7,                                                              \
-                                  .half_out = 1,                                                             \
-                                  .autocast = cast,                                                          \
-                                  .infer = elementwise_infer,                                                \
-                                  .split = elementwise_split,                                                \
-                                  .variants = elementwise_variants,                                          \
-                                  .reference = elementwise_reference,                                        \
-                                  .sample = CLV__TRAINS(row_sample),                                         \
-                                  __VA_ARGS__};
+    CLV__OP(id) = {.name = #id,                                                                              \
+                   .inputs = INPUTS_##letters(TYPE_##kind),                                                  \
+                   .outputs = CLV__OUTPUTS({"y", OUTPUT_##kind}),                                            \
+                   PARAMETERS_##parameters.attrs_bytes = CLV__EW_##kind == CLV__EW_CONVERT                   \
+                                                             ? sizeof(clv__ew_attrs)                         \
+                                                             : offsetof(clv__ew_attrs, dtype),               \
+                   .data = &id##_row,                                                                        \
+                   .elementwise = true,                                                                      \
+                   .epilogue = true,                                                                         \
+                   .inplace = 7,                                                                             \
+                   .half_in = 7,                                                                             \
+                   .half_out = 1,                                                                            \
+                   .autocast = cast,                                                                         \
+                   .infer = elementwise_infer,                                                               \
+                   .split = elementwise_split,                                                               \
+                   .variants = elementwise_variants,                                                         \
+                   .reference = elementwise_reference,                                                       \
+                   .sample = CLV__TRAINS(row_sample),                                                        \
+                   __VA_ARGS__};
 #define ROW(id, inputs, kind, s0, s1, from, to, text)                                                        \
     extern const clv__op clv__op_##id;                                                                       \
     static const clv__ew_row id##_row = {text, NAMES_##inputs, CLV__EW_##kind, id##_eval, s0, s1, from, to};

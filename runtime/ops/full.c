@@ -85,7 +85,7 @@ static void full_split_attrs(const clv__op_io *io, const clv__split *split, int6
 
 static const clv__variant full_variants[] = {{.name = "plain", .lower = full_lower}, {0}};
 
-const clv__op clv__op_full = {
+CLV__OP(full) = {
     .name = "full",
     .attrs_bytes = sizeof(full_attrs),
     .inputs = CLV__NO_INPUTS,

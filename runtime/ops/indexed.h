@@ -47,10 +47,10 @@ void clv__indexed_cost(const clv__op_io *io, clv__cost *cost);
 int64_t clv__indexed_reduction(const clv__op_io *io);
 bool clv__indexed_split(const clv__op_io *io, int i, clv__split *out);
 
-/** Of a descriptor: `id` is of an op whose clv__indexed is id##_how, `way` take or put. */
-#define CLV__INDEXED(id, way)                                                                                \
-    .data = &id##_how, .variants = clv__##way##_variants, .reference = clv__indexed_reference,               \
-    .cost = clv__indexed_cost, .reduction = clv__indexed_reduction
+/** Of a descriptor: `way` is take or put, then a clv__indexed. */
+#define CLV__INDEXED(way, ...)                                                                               \
+    .data = &(const clv__indexed){__VA_ARGS__}, .variants = clv__##way##_variants,                           \
+    .reference = clv__indexed_reference, .cost = clv__indexed_cost, .reduction = clv__indexed_reduction
 /** Of one that is no gradient: what pair.c would do. */
 #define CLV__INDEXED_RULES .infer = clv__indexed_infer, .split = clv__indexed_split
 

@@ -1,40 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The registry: ops.def as a table of descriptors. No op is known by name anywhere else.
+// The registry: ops by number and by name, those of the library (list.cmake makes their table) and those of programs.
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "graph/op.h"
-
-#define OP(symbol) extern const clv__op symbol;
-#define COMPOSITE OP
-#include "ops/ops.def"
-#undef OP
-
-const clv__op *const clv__ops[] = {
-#define OP(symbol) &symbol,
-#include "ops/ops.def"
-#undef OP
-    NULL,
-};
-
-const clv__op *const clv__public_ops[] = {
-#define OP(symbol) &symbol,
-#define INNER_OP(symbol)
-#define COMPOSITE OP
-#include "ops/ops.def"
-#undef OP
-    NULL,
-};
-const int clv__n_public_ops = sizeof clv__public_ops / sizeof *clv__public_ops - 1;
-
-const clv__op *const clv__composites[] = {
-#define OP(symbol)
-#define COMPOSITE(symbol) &symbol,
-#include "ops/ops.def"
-#undef OP
-    NULL,
-};
 
 // Of programs: entries stay, so readers need no lock.
 static const clv__op *enlisted[CLV__MAX_ENLISTED];
@@ -56,9 +26,8 @@ bool clv__op_is_enlisted(const clv__op *op) {
 }
 
 const clv__op *clv__op_at(int i) {
-    enum { BUILT_IN = sizeof clv__ops / sizeof *clv__ops - 1 };
-    if (i < BUILT_IN) return clv__ops[i];
-    return i - BUILT_IN < atomic_load(&n_enlisted) ? enlisted[i - BUILT_IN] : NULL;
+    if (i < clv__n_ops) return clv__ops[i];
+    return i - clv__n_ops < atomic_load(&n_enlisted) ? enlisted[i - clv__n_ops] : NULL;
 }
 
 const clv__op *clv__op_find(const char *name) {

@@ -126,32 +126,21 @@ static clv_tensor *build_random(const clv__call *call) {
                             1, 0);
 }
 
-#define RANDOM(id, first, second, ...)                                                                       \
-    const clv__op clv__op_##id = {.name = #id,                                                               \
-                                  .inputs = CLV__NO_INPUTS,                                                  \
-                                  .attributes =                                                              \
-                                      CLV__ATTRIBUTES({CLV__ATTRIBUTE(LIST, random_attrs, shape, NULL)},     \
-                                                      NUMBER(first, a, "0"), NUMBER(second, b, "1")),        \
-                                  .outputs = CLV__OUTPUTS({"y", "f32"}),                                     \
-                                  .build = build_random,                                                     \
-                                  .attrs_bytes = sizeof(random_attrs),                                       \
-                                  .random = true,                                                            \
-                                  .infer = infer,                                                            \
-                                  .variants = variants,                                                      \
-                                  .reference = reference,                                                    \
-                                  .sample = CLV__TRAINS(sample),                                             \
-                                  .cost = cost,                                                              \
-                                  .split = split,                                                            \
-                                  .split_attrs = split_attrs,                                                \
-                                  __VA_ARGS__};
+#define RANDOM(id, first, second)                                                                            \
+    .name = #id, .inputs = CLV__NO_INPUTS,                                                                   \
+    .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(LIST, random_attrs, shape, NULL)}, NUMBER(first, a, "0"),  \
+                                  NUMBER(second, b, "1")),                                                   \
+    .outputs = CLV__OUTPUTS({"y", "f32"}), .build = build_random, .attrs_bytes = sizeof(random_attrs),       \
+    .random = true, .infer = infer, .variants = variants, .reference = reference,                            \
+    .sample = CLV__TRAINS(sample), .cost = cost, .split = split, .split_attrs = split_attrs, .half_out = 1
 #define NUMBER(text, member, default_text)                                                                   \
     {                                                                                                        \
         .name = text, .kind = CLV_ATTRIBUTE_NUMBER, .fallback = default_text,                                \
         .at = offsetof(random_attrs, member), .bytes = sizeof(float)                                         \
     }
 static const int normal = 1;
-RANDOM(random_uniform, "low", "high", .half_out = 1)
-RANDOM(random_normal, "mean", "std", .half_out = 1, .data = &normal)
+CLV__OP(random_uniform) = {RANDOM(random_uniform, "low", "high")};
+CLV__OP(random_normal) = {RANDOM(random_normal, "mean", "std"), .data = &normal};
 
 // ---- what is chosen by them ---------------------------------------------------------------------------------
 
@@ -160,16 +149,16 @@ static clv_tensor *build_bernoulli(const clv__call *call) {
     return clv_cast(clv_lt(u, clv_detach(p)), CLV_DTYPE_F32);
 }
 
-const clv__op clv__op_bernoulli = {.name = "bernoulli",
-                                   .inputs = CLV__INPUTS({"p", "f32"}),
-                                   .outputs = CLV__OUTPUTS({"y", "f32"}),
-                                   .samples = CLV__TRAINS(((const clv__sample_row[]){{.label = "rows",
-                                                                                      .quick = true,
-                                                                                      .in = {CLV__DIMS(5, 7)},
-                                                                                      .fill = {{0, 0.01, 1}},
-                                                                                      .no_gradient = true},
-                                                                                     {0}})),
-                                   .build = build_bernoulli};
+CLV__COMPOSITE(bernoulli) = {.name = "bernoulli",
+                             .inputs = CLV__INPUTS({"p", "f32"}),
+                             .outputs = CLV__OUTPUTS({"y", "f32"}),
+                             .samples = CLV__TRAINS(((const clv__sample_row[]){{.label = "rows",
+                                                                                .quick = true,
+                                                                                .in = {CLV__DIMS(5, 7)},
+                                                                                .fill = {{0, 0.01, 1}},
+                                                                                .no_gradient = true},
+                                                                               {0}})),
+                             .build = build_bernoulli};
 
 typedef struct multinomial_call {
     int64_t n;
@@ -214,7 +203,7 @@ static clv_tensor *build_multinomial(const clv__call *call) {
     return shape.rank == 1 ? clv_reshape(y, CLV_SHAPE(n)) : y;
 }
 
-const clv__op clv__op_multinomial = {
+CLV__COMPOSITE(multinomial) = {
     .name = "multinomial",
     .inputs = CLV__INPUTS({"weights", "f32"}),
     .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, multinomial_call, n, NULL), CLV__AT_LEAST(1)},

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Each folder that holds files says in a README.md what lives there, and names each source in backticks: `worker.c`, `worker`, or
 # as one of `cmd_*.c` or `make_NAME.py` (NAME stands for any). Folders of data for a test need none.
-# Ops are named in ops.def, by the files that hold them; a kernel file needs no line if it is the twin of an op's file.
+# A file of an op needs no line, nor a kernel file that is its twin: its descriptor says what it is.
 . "$(dirname "$0")/common.sh"
 
 # names_in FILE : words in backticks, NAME as *; a bare star names nothing.
@@ -48,7 +48,7 @@ for folder in include/cleave runtime runtime/*/ runtime/*/*/ backends backends/*
     fi
     also=
     case $folder in
-    runtime/ops) also=$(grep -s '^// ' runtime/ops/ops.def | grep -o '[a-z0-9_]*\.c' || true) ;;
+    runtime/ops*) also=$(find "$folder" -maxdepth 1 -name '*.c' -exec grep -l '^CLV__[A-Z_]*([a-z_0-9]*) =' {} + | sed 's/.*\///' || true) ;;
     kernels_cl) also=$(for twin in runtime/ops/*.c runtime/ops/*/*.c; do basename "$twin" .c; done) ;;
     esac
     check_sources "$folder"

@@ -40,6 +40,7 @@ printf '#include "base/ok.h"\n' >samples/s.c
 printf '// %0120d\n' 7 >runtime/base/wide.c
 printf 'Here is `fine.c`, and forgotten.c without a mark.\n' >runtime/ops/README.md
 touch runtime/ops/fine.c runtime/ops/forgotten.c
+echo 'CLV__OP(a) = {0};' >runtime/ops/op_fine.c # its mark says what it is
 mkdir runtime/stray
 touch runtime/stray/x.c
 cat >README.md <<'END'
@@ -121,7 +122,7 @@ if "$here/sample.sh" "$tree" none.so >/dev/null 2>&1; then
     failed=1
 fi
 
-rm runtime/base/fine.c runtime/base/words.c runtime/ops/fine.c
+rm runtime/base/fine.c runtime/base/words.c runtime/ops/fine.c runtime/ops/op_fine.c
 expect spdx.sh 'runtime/base/up.c:1'
 [ "$failed" = 0 ] && echo "every fault was found"
 exit "$failed"

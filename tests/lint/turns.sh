@@ -18,23 +18,23 @@ ops_of() { printf '%s\n' "$@" | "$turns" ops 2>"$scratch/left" | tr '\n' ';'; }
 
 # ---- which ops a file has
 same "an op's file" "$(ops_of runtime/ops/mask.c)" 'causal_mask;'
-same "a file of several ops" "$(ops_of runtime/ops/layer_norm.c)" 'layer_norm layer_norm_backward;'
+same "a file of several ops" "$(ops_of runtime/ops/layer_norm.c)" 'layer_norm_backward layer_norm;'
 same "its kernels again" "$(ops_of runtime/ops/softmax.c kernels_cl/softmax.cl)" \
-    'softmax softmax_backward log_softmax log_softmax_backward;'
-same "one of two under one comment" "$(ops_of runtime/ops/full.c)" 'full;'
+    'softmax_backward log_softmax_backward softmax log_softmax;'
+same "a file of one op" "$(ops_of runtime/ops/full.c)" 'full;'
 same "two rows" "$(ops_of runtime/ops/elementwise.def:gelu runtime/ops/elementwise.def:add)" \
     'gelu gelu_backward;add;'
 conv2d='conv2d conv2d_backward_input conv2d_backward_weight;'
 same "kernels whose file has no op" "$(ops_of kernels_cl/conv2d_channels.cl)" "$conv2d"
-same "attention by tiles" "$(ops_of runtime/ops/flash_attention.c)" 'self_attention self_attention_backward;'
+same "attention by tiles" "$(ops_of runtime/ops/flash_attention.c)" 'self_attention_backward self_attention;'
 pool=$(ops_of kernels_cl/pool.cl)
 case $pool in *avg_pool2d*max_pool2d\ *) ;; *) same "what several include" "$pool" "each kind of pooling" ;; esac
 gemm=$(ops_of runtime/ops/gemm.c)
 case $gemm in *"${conv2d%;} "*linear*) ;; *) same "products by tiles" "$gemm" "convolution and linear" ;; esac
 same "the newest first" "$(ops_of kernels_cl/mask.cl runtime/ops/full.c)" 'causal_mask;full;'
-same "what is no op's" "$(ops_of README.md runtime/ops/README.md tests/ops/samples.c runtime/ops/ops.def)" ''
+same "what is no op's" "$(ops_of README.md runtime/ops/README.md tests/ops/samples.c runtime/ops/list.cmake)" ''
 # In a folder of its family an op's file is the same one; the new folders are found too.
-same "a file in a folder" "$(ops_of runtime/ops/rows/layer_norm.c)" 'layer_norm layer_norm_backward;'
+same "a file in a folder" "$(ops_of runtime/ops/rows/layer_norm.c)" 'layer_norm_backward layer_norm;'
 
 # ---- what is common to all runs nothing on every driver, and the log says so
 same "a header that all include" "$(ops_of runtime/ops/lower.h runtime/ops/mask.c)" 'causal_mask;'

@@ -5,6 +5,7 @@ beside itself: `CASE/model` is the file, `CASE/inI` and `CASE/outI` what is fed 
 the first result and of each input of floats. Needs PyTorch only, 1.13 or later: the fields of the wire format are written here."""
 import math
 import pathlib
+import re
 import struct
 import sys
 
@@ -652,5 +653,13 @@ case("Attention", lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, m, 
 case("RotaryEmbedding", lambda a, cos, sin: torch.stack([a[..., ::2] * cos[:, None] - a[..., 1::2] * sin[:, None],
                                                          a[..., 1::2] * cos[:, None] + a[..., ::2] * sin[:, None]], -1).flatten(-2),
      [x(1, 2, 3, 8), x(1, 3, 4), x(1, 3, 4)], name="neighbours", opset=23, interleaved=1)
+
+# what PyTorch has under the name of our op, element by element
+rows = (HERE.parents[1] / "runtime/ops/elementwise.def").read_text()
+ranges = {name: [float(low), float(high)] for name, low, high in
+          re.findall(r"^UNARY(?:_F32)?\((\w+), NONE, [^,]+, [^,]+, ([^,]+), ([^,]+),", rows, re.M)}
+for name, op in re.findall(r"^ONNX\((\w+), (\w+), FLOATS\)", rows, re.M):
+    if f"{op}/model" not in tensors:
+        case(op, getattr(torch, name, None) or getattr(F, name), [torch.linspace(*ranges[name], 21, dtype=torch.float64).reshape(3, 7)])
 
 save(HERE / "rows.safetensors", tensors)

@@ -151,10 +151,10 @@ static const clv__sample_row samples[] = {
 extern const clv__op clv__op_causal_softmax;
 #define COMMON                                                                                               \
     .attrs_bytes = sizeof(attention_attrs), .variants = variants, .cost = cost, .reduction = reduction
-const clv__op clv__op_causal_softmax_backward = {CLV__GRADIENT_OF(causal_softmax, "d0 o0 g0"), .half_out = 1,
-                                                 .reference = backward_reference, COMMON};
+CLV__TRAIN_OP(causal_softmax_backward) = {CLV__GRADIENT_OF(causal_softmax, "d0 o0 g0"), .half_out = 1,
+                                          .reference = backward_reference, COMMON};
 
-const clv__op clv__op_causal_softmax = {
+CLV__OP(causal_softmax) = {
     .name = "causal_softmax",
     .inputs = CLV__INPUTS({"x", "f32[*,T,S]"}),
     .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(NUMBER, attention_attrs, scale, "1")}),
@@ -285,7 +285,7 @@ static clv_tensor *build_scaled_dot_product_attention(const clv__call *call) {
     return clv_reshape(y, joined);
 }
 
-const clv__op clv__op_scaled_dot_product_attention = {
+CLV__COMPOSITE(scaled_dot_product_attention) = {
     .name = "scaled_dot_product_attention",
     .inputs = CLV__INPUTS({"query", "f32[*,T,E]"}, {"key", "f32"}, {"value", "f32"}, {"attn_mask", "any?"}),
     .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(BOOL, clv_attention_config, causal, "0")},

@@ -206,7 +206,7 @@ static const clv__sample_row samples[] = {
 #undef ROW
 #undef GROUPED
 
-const clv__op clv__op_attention_step = {
+CLV__INNER_OP(attention_step) = {
     .name = "attention_step",
     .inputs = CLV__INPUTS({"x", "f32[N,_]"}, {"keys", "f32[N,T,D]"}, {"values", "like keys"},
                           {"position", "int[1]"}),

@@ -44,7 +44,7 @@ static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) 
 
 static const clv__variant variants[] = {{"plain", .lower = plain}, {0}};
 
-const clv__op clv__op_causal_mask = {
+CLV__OP(causal_mask) = {
     .name = "causal_mask",
     .inputs = CLV__INPUTS({"x", "f32[*,T,S]"}),
     .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(NUMBER, mask_attrs, fill, "-inf")}),

@@ -156,14 +156,14 @@ static const clv__sample_row samples[] = {
 
 static const clv__variant variants[] = {{"rows", .lower = rows}, {0}};
 
-const clv__op clv__op_rotary_embedding_backward = {CLV__GRADIENT_OF(rotary_embedding, "d0 i1 i2 g0"),
-                                                   .attrs_bytes = sizeof(rotary_attrs),
-                                                   .half_in = 1,
-                                                   .half_out = 1,
-                                                   .variants = variants,
-                                                   .reference = reference};
+CLV__TRAIN_OP(rotary_embedding_backward) = {CLV__GRADIENT_OF(rotary_embedding, "d0 i1 i2 g0"),
+                                            .attrs_bytes = sizeof(rotary_attrs),
+                                            .half_in = 1,
+                                            .half_out = 1,
+                                            .variants = variants,
+                                            .reference = reference};
 
-const clv__op clv__op_rotary_embedding = {
+CLV__OP(rotary_embedding) = {
     .name = "rotary_embedding",
     .inputs = CLV__INPUTS({"x", "f32"}, {"cos", "f32"}, {"sin", "f32"}),
     .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(BOOL, rotary_attrs, interleaved, "0")}),

@@ -490,8 +490,8 @@ extern const clv__op clv__op_self_attention;
 #define COMMON                                                                                               \
     .attrs_bytes = sizeof(self_attention_attrs), .half_out = 1, .variants = variants,                        \
     .reference = reference, .cost = cost, .reduction = reduction
-const clv__op clv__op_self_attention_backward = {CLV__GRADIENT_OF(self_attention, "d0 i0 i1 g0"),
-                                                 .half_in = 1u << B_DY | 1u << B_X, COMMON};
+CLV__TRAIN_OP(self_attention_backward) = {CLV__GRADIENT_OF(self_attention, "d0 i0 i1 g0"),
+                                          .half_in = 1u << B_DY | 1u << B_X, COMMON};
 
 /** Along the sequences; a mask of all of them is read whole. */
 static bool split(const clv__op_io *io, int i, clv__split *out) {
@@ -516,15 +516,15 @@ static const clv__op *call_of(const clv__node *node, void *attrs) {
     return clv__node_io(node)->op;
 }
 
-const clv__op clv__op_self_attention = {
+CLV__OP(self_attention) = {
     .name = "self_attention",
     .inputs = CLV__INPUTS({"x", "f32[N,T,E]"}, {"attn_mask", "any?"}),
-    .attributes =
-        CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, self_attention_call, heads, NULL)},
-                        {CLV__ATTRIBUTE(BOOL, self_attention_call, causal, "0")},
-                        {CLV__ATTRIBUTE(NUMBER, self_attention_call, scale, "0")},
-                        {CLV__ATTRIBUTE(NUMBER, self_attention_call, dropout, "0")},
-                        {CLV__ATTRIBUTE(INT, self_attention_call, kv_heads, "0"), CLV__AT_LEAST(0)}),
+    .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, self_attention_call, heads, NULL)},
+                                  {CLV__ATTRIBUTE(BOOL, self_attention_call, causal, "0")},
+                                  {CLV__ATTRIBUTE(NUMBER, self_attention_call, scale, "0")},
+                                  {CLV__ATTRIBUTE(NUMBER, self_attention_call, dropout, "0")},
+                                  {CLV__ATTRIBUTE(INT, self_attention_call, kv_heads, "0"),
+                                   CLV__AT_LEAST(0)}),
     .outputs = CLV__OUTPUTS({"y", "f32[N,T,_]"}),
     .attributes_of_call = true,
     .build = build,

@@ -55,23 +55,25 @@ static const clv__sample_row conv_transpose1d_samples[] = {
 #define COMMON                                                                                               \
     .outputs = CLV__OUTPUTS({"y", "f32[N,_,_]"}), .attributes_of_call = true,                                \
     .attrs_bytes = sizeof(conv1d_call)
-const clv__op clv__op_conv1d = {
+CLV__COMPOSITE(conv1d) = {
     .name = "conv1d",
     .inputs = CLV__INPUTS({"x", "f32[N,C,L]"}, {"weight", "f32[O,_,K]"}, {"bias", "f32[O]?"}),
-    .attributes =
-        CLV__ATTRIBUTES({NUMBER(stride, "1"), CLV__POSITIVE_SIZE}, {NUMBER(padding, "0"), CLV__AT_LEAST(0)},
-                        {NUMBER(dilation, "1"), CLV__POSITIVE_SIZE}, {NUMBER(groups, "1"), CLV__AT_LEAST(1)}),
+    .attributes = CLV__ATTRIBUTES({NUMBER(stride, "1"), CLV__POSITIVE_SIZE},
+                                  {NUMBER(padding, "0"), CLV__AT_LEAST(0)},
+                                  {NUMBER(dilation, "1"), CLV__POSITIVE_SIZE},
+                                  {NUMBER(groups, "1"), CLV__AT_LEAST(1)}),
     .samples = CLV__TRAINS(conv1d_samples),
     .build = build_conv1d,
     COMMON};
 
-const clv__op clv__op_conv_transpose1d = {
+CLV__COMPOSITE(conv_transpose1d) = {
     .name = "conv_transpose1d",
     .inputs = CLV__INPUTS({"x", "f32[N,C,L]"}, {"weight", "f32[C,_,K]"}, {"bias", "f32[_]?"}),
-    .attributes =
-        CLV__ATTRIBUTES({NUMBER(stride, "1"), CLV__POSITIVE_SIZE}, {NUMBER(padding, "0"), CLV__AT_LEAST(0)},
-                        {NUMBER(output_padding, "0"), CLV__AT_LEAST(0)},
-                        {NUMBER(dilation, "1"), CLV__POSITIVE_SIZE}, {NUMBER(groups, "1"), CLV__AT_LEAST(1)}),
+    .attributes = CLV__ATTRIBUTES({NUMBER(stride, "1"), CLV__POSITIVE_SIZE},
+                                  {NUMBER(padding, "0"), CLV__AT_LEAST(0)},
+                                  {NUMBER(output_padding, "0"), CLV__AT_LEAST(0)},
+                                  {NUMBER(dilation, "1"), CLV__POSITIVE_SIZE},
+                                  {NUMBER(groups, "1"), CLV__AT_LEAST(1)}),
     .samples = CLV__TRAINS(conv_transpose1d_samples),
     .build = build_conv_transpose1d,
     COMMON};

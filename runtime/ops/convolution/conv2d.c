@@ -357,14 +357,14 @@ static bool conv2d_split(const clv__op_io *io, int i, clv__split *out) {
     return i < 2;
 }
 
-const clv__op clv__op_conv2d = {
+CLV__OP(conv2d) = {
     .name = "conv2d", // weight and bias are parameters: f32
     .inputs = CLV__INPUTS({"x", "f32[N,C,H,W]"}, {"weight", "f32[O,_,KH,KW]"}, {"bias", "f32[O]?"}),
-    .attributes = CLV__ATTRIBUTES(
-        {CLV__ATTRIBUTE(PAIR, conv2d_attrs, stride, "1"), CLV__POSITIVE_SIZE},
-        {CLV__ATTRIBUTE(PAIR, conv2d_attrs, padding, "0"), CLV__AT_LEAST(0), CLV__AT_MOST(1 << 20)},
-        {CLV__ATTRIBUTE(PAIR, conv2d_attrs, dilation, "1"), CLV__POSITIVE_SIZE},
-        {CLV__ATTRIBUTE(INT, conv2d_attrs, groups, "1"), CLV__AT_LEAST(1)}),
+    .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(PAIR, conv2d_attrs, stride, "1"), CLV__POSITIVE_SIZE},
+                                  {CLV__ATTRIBUTE(PAIR, conv2d_attrs, padding, "0"), CLV__AT_LEAST(0),
+                                   CLV__AT_MOST(1 << 20)},
+                                  {CLV__ATTRIBUTE(PAIR, conv2d_attrs, dilation, "1"), CLV__POSITIVE_SIZE},
+                                  {CLV__ATTRIBUTE(INT, conv2d_attrs, groups, "1"), CLV__AT_LEAST(1)}),
     .outputs = CLV__OUTPUTS({"y", "f32[N,O,_,_]"}),
     .autocast = CLV__CAST_HALF,
     .infer = conv2d_infer,
@@ -378,10 +378,10 @@ const clv__op clv__op_conv2d = {
 #define GRADIENT(what, takes_)                                                                               \
     .name = "conv2d_backward_" what, .gradient_of = &clv__op_conv2d, CLV__PAIR(takes_),                      \
     .attrs_bytes = CLV__ATTRS_AND_SHAPE(conv2d_attrs), .grad = CLV__TRAINS(backward_grad)
-const clv__op clv__op_conv2d_backward_input = {
-    GRADIENT("input", "d0 i1 s0 g0"), .reference = clv__conv2d_reference_back, CLV__CONV2D_OF_IMAGES};
+CLV__TRAIN_OP(conv2d_backward_input) = {GRADIENT("input", "d0 i1 s0 g0"),
+                                        .reference = clv__conv2d_reference_back, CLV__CONV2D_OF_IMAGES};
 
-const clv__op clv__op_conv2d_backward_weight = {GRADIENT("weight", "d0 i0 s1 g1"),
-                                                .half_in = 3, // the gradient is a parameter's: f32
-                                                .variants = weight_variants,
-                                                .reference = backward_weight_reference, CLV__CONV2D_SUMS};
+CLV__TRAIN_OP(conv2d_backward_weight) = {GRADIENT("weight", "d0 i0 s1 g1"),
+                                         .half_in = 3, // the gradient is a parameter's: f32
+                                         .variants = weight_variants, .reference = backward_weight_reference,
+                                         CLV__CONV2D_SUMS};

@@ -330,12 +330,12 @@ static clv_tensor *build_transpose(const clv__call *call) {
     { CLV__ATTRIBUTE(INT, clv__conv3d_attrs, groups, "1"), CLV__AT_LEAST(1) }
 #define COMMON .cost = cost, .reduction = reduction
 #define OF_IMAGES .epilogue = true, .channels = 1, .half_in = 1, .half_out = 1, .variants = variants, COMMON
-const clv__op clv__op_conv3d = {
+CLV__OP(conv3d) = {
     .name = "conv3d", // weight and bias are parameters: f32
     .inputs = CLV__INPUTS({"x", "f32[N,C,D,H,W]"}, {"weight", "f32[O,_,KD,KH,KW]"}, {"bias", "f32[O]?"}),
-    .attributes =
-        CLV__ATTRIBUTES({SIZE(stride)}, {CLV__ATTRIBUTE(LIST, clv__conv3d_attrs, padding, "0"), PADDING},
-                        {SIZE(dilation)}, GROUPS),
+    .attributes = CLV__ATTRIBUTES({SIZE(stride)},
+                                  {CLV__ATTRIBUTE(LIST, clv__conv3d_attrs, padding, "0"), PADDING},
+                                  {SIZE(dilation)}, GROUPS),
     .outputs = CLV__OUTPUTS({"y", "f32[N,O,_,_,_]"}),
     .autocast = CLV__CAST_HALF,
     .build = build,
@@ -347,13 +347,14 @@ const clv__op clv__op_conv3d = {
     .reference = conv3d_reference,
     OF_IMAGES};
 
-const clv__op clv__op_conv_transpose3d = {
+CLV__OP(conv_transpose3d) = {
     .name = "conv_transpose3d",
     .inputs = CLV__INPUTS({"x", "f32[N,C,D,H,W]"}, {"weight", "f32[C,_,KD,KH,KW]"}, {"bias", "f32[_]?"}),
-    .attributes =
-        CLV__ATTRIBUTES({SIZE(stride)}, {CLV__ATTRIBUTE(LIST, clv__conv3d_attrs, padding, "0"), PADDING},
-                        {CLV__ATTRIBUTE(LIST, clv__transpose3d_attrs, output_padding, "0"), PADDING},
-                        {SIZE(dilation)}, GROUPS),
+    .attributes = CLV__ATTRIBUTES({SIZE(stride)},
+                                  {CLV__ATTRIBUTE(LIST, clv__conv3d_attrs, padding, "0"), PADDING},
+                                  {CLV__ATTRIBUTE(LIST, clv__transpose3d_attrs, output_padding, "0"),
+                                   PADDING},
+                                  {SIZE(dilation)}, GROUPS),
     .outputs = CLV__OUTPUTS({"y", "f32[N,_,_,_,_]"}),
     .autocast = CLV__CAST_HALF,
     .build = build_transpose,
@@ -368,9 +369,8 @@ const clv__op clv__op_conv_transpose3d = {
 #define GRADIENT(what, takes_)                                                                               \
     .name = "conv3d_backward_" what, .gradient_of = &clv__op_conv3d, CLV__PAIR(takes_),                      \
     .attrs_bytes = CLV__ATTRS_AND_SHAPE(clv__conv3d_attrs), .grad = CLV__TRAINS(backward_grad)
-const clv__op clv__op_conv3d_backward_input = {GRADIENT("input", "d0 i1 s0 g0"), .reference = back_reference,
-                                               OF_IMAGES};
-const clv__op clv__op_conv3d_backward_weight = {GRADIENT("weight", "d0 i0 s1 g1"),
-                                                .half_in = 3, // the gradient is a parameter's: f32
-                                                .variants = weight_variants, .reference = weight_reference,
-                                                COMMON};
+CLV__TRAIN_OP(conv3d_backward_input) = {GRADIENT("input", "d0 i1 s0 g0"), .reference = back_reference,
+                                        OF_IMAGES};
+CLV__TRAIN_OP(conv3d_backward_weight) = {GRADIENT("weight", "d0 i0 s1 g1"),
+                                         .half_in = 3, // the gradient is a parameter's: f32
+                                         .variants = weight_variants, .reference = weight_reference, COMMON};

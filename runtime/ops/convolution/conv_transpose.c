@@ -140,12 +140,12 @@ static clv_tensor *build(const clv__call *call) {
 #define PAIR(member) CLV__ATTRIBUTE(PAIR, transpose_attrs, member, "1"), CLV__POSITIVE_SIZE
 #define PADDING(member)                                                                                      \
     CLV__ATTRIBUTE(PAIR, transpose_attrs, member, "0"), CLV__AT_LEAST(0), CLV__AT_MOST(1 << 20)
-const clv__op clv__op_conv_transpose2d = {
+CLV__OP(conv_transpose2d) = {
     .name = "conv_transpose2d", // weight and bias are parameters: f32
     .inputs = CLV__INPUTS({"x", "f32[N,C,H,W]"}, {"weight", "f32[C,_,KH,KW]"}, {"bias", "f32[_]?"}),
-    .attributes =
-        CLV__ATTRIBUTES({PAIR(stride)}, {PADDING(padding)}, {PADDING(output_padding)}, {PAIR(dilation)},
-                        {CLV__ATTRIBUTE(INT, transpose_attrs, groups, "1"), CLV__AT_LEAST(1)}),
+    .attributes = CLV__ATTRIBUTES({PAIR(stride)}, {PADDING(padding)}, {PADDING(output_padding)},
+                                  {PAIR(dilation)},
+                                  {CLV__ATTRIBUTE(INT, transpose_attrs, groups, "1"), CLV__AT_LEAST(1)}),
     .outputs = CLV__OUTPUTS({"y", "f32[N,_,_,_]"}),
     .autocast = CLV__CAST_HALF,
     .build = build,

@@ -15,36 +15,22 @@ extern const clv__op clv__op_embedding, clv__op_gather, clv__op_index_select, cl
                      .bytes = sizeof(int),                                                                   \
                      CLV__AT_LEAST(0)})
 
-/** An op that takes, and its gradient. */
-#define TAKES(id, of, without, in, attributes_row, floats, rows)                                             \
-    static const clv__indexed id##_how = {CLV__TAKE, of, without},                                           \
-                              id##_backward_how = {CLV__ADD, of, without};                                   \
-    const clv__op clv__op_##id##_backward = {                                                                \
-        CLV__GRADIENT_OF(id, "d0 i1 s0 g0"),                                                                 \
+/** Fields of an op that takes, and of its gradient. */
+#define TAKES(id, of, without, in, attributes_row)                                                           \
+    .name = #id, .inputs = in, .attributes = attributes_row,                                                 \
+    .attrs_bytes = without ? 0 : sizeof(clv__indexed_attrs), CLV__GRADIENT(id),                              \
+    .samples = CLV__TRAINS(id##_samples), CLV__INDEXED_RULES, CLV__INDEXED(take, CLV__TAKE, of, without)
+#define TAKES_BACKWARD(id, of, without)                                                                      \
+    CLV__GRADIENT_OF(id, "d0 i1 s0 g0"),                                                                     \
         .attrs_bytes = without ? sizeof(clv_shape) : CLV__ATTRS_AND_SHAPE(clv__indexed_attrs),               \
-        CLV__INDEXED(id##_backward, put)};                                                                   \
-    const clv__op clv__op_##id = {.name = #id,                                                               \
-                                  .inputs = in,                                                              \
-                                  .attributes = attributes_row,                                              \
-                                  .attrs_bytes = without ? 0 : sizeof(clv__indexed_attrs),                   \
-                                  CLV__GRADIENT(id),                                                         \
-                                  .samples = CLV__TRAINS(rows),                                              \
-                                  floats CLV__INDEXED_RULES,                                                 \
-                                  CLV__INDEXED(id, take)};
+        CLV__INDEXED(put, CLV__ADD, of, without)
 
-/** An op that puts. */
-#define PUTS(id, how_mode, of, in, attributes_row, halves, rows)                                             \
-    static const clv__indexed id##_how = {.mode = how_mode, .kind = of};                                     \
-    const clv__op clv__op_##id = {.name = #id,                                                               \
-                                  .inputs = in,                                                              \
-                                  .outputs = CLV__OUTPUTS({"y", "like x"}),                                  \
-                                  .attributes = attributes_row,                                              \
-                                  .attrs_bytes = sizeof(clv__indexed_attrs),                                 \
-                                  .grad = CLV__TRAINS(put_grad),                                             \
-                                  .samples = CLV__TRAINS(rows),                                              \
-                                  halves CLV__INDEXED_RULES,                                                 \
-                                  CLV__INDEXED(id, put)};
-#define HALVES .half_in = UINT64_MAX, .half_out = 1,
+/** Fields of an op that puts. */
+#define PUTS(id, mode, of, in, attributes_row)                                                               \
+    .name = #id, .inputs = in, .outputs = CLV__OUTPUTS({"y", "like x"}), .attributes = attributes_row,       \
+    .attrs_bytes = sizeof(clv__indexed_attrs), .grad = CLV__TRAINS(put_grad),                                \
+    .samples = CLV__TRAINS(id##_samples), CLV__INDEXED_RULES, CLV__INDEXED(put, mode, of, false)
+#define HALVES .half_in = UINT64_MAX, .half_out = 1
 
 // ---- gradients of what puts -------------------------------------------------------------------------------
 
@@ -184,23 +170,27 @@ static const clv__sample_row scatter_nd_add_samples[] = {
 
 #define TAKEN(x, index) CLV__INPUTS({"x", x}, {index, "int"})
 #define MOVED(x, index, src) CLV__INPUTS({"x", x}, {index, "int"}, {src, x})
-#define Y(type) .outputs = CLV__OUTPUTS({"y", type}),
+#define Y(type) .outputs = CLV__OUTPUTS({"y", type})
 #define NUMBERS "f32|i32"
 
-TAKES(embedding, CLV__SLICES_OF, true, CLV__INPUTS({"weight", "f32[V,E]"}, {"indices", "int[*]"}), NULL,
-      Y("f32[*,E]"), embedding_samples)
-TAKES(gather, CLV__ELEMENTS_OF, false, TAKEN("any", "index"), AXIS, HALVES Y("any"), gather_samples)
-TAKES(index_select, CLV__SLICES_OF, false, TAKEN("any", "index"), AXIS, HALVES Y("any"), index_select_samples)
-TAKES(gather_nd, CLV__TUPLES_OF, false, TAKEN("any", "indices"), BATCH_DIMS, HALVES Y("any"),
-      gather_nd_samples)
-PUTS(scatter, CLV__COPY, CLV__ELEMENTS_OF, MOVED("any", "index", "src"), AXIS, HALVES, scatter_samples)
-PUTS(scatter_add, CLV__ADD, CLV__ELEMENTS_OF, MOVED(NUMBERS, "index", "src"), AXIS, , scatter_add_samples)
-PUTS(index_copy, CLV__COPY, CLV__SLICES_OF, MOVED("any", "index", "source"), AXIS, HALVES, index_copy_samples)
-PUTS(index_add, CLV__ADD, CLV__SLICES_OF, MOVED(NUMBERS, "index", "source"), AXIS, , index_add_samples)
-PUTS(scatter_nd, CLV__COPY, CLV__TUPLES_OF, MOVED("any", "indices", "updates"), BATCH_DIMS, HALVES,
-     scatter_nd_samples)
-PUTS(scatter_nd_add, CLV__ADD, CLV__TUPLES_OF, MOVED(NUMBERS, "indices", "updates"), BATCH_DIMS, ,
-     scatter_nd_add_samples)
-
-#undef TAKES
-#undef PUTS
+CLV__TRAIN_OP(embedding_backward) = {TAKES_BACKWARD(embedding, CLV__SLICES_OF, true)};
+CLV__OP(embedding) = {
+    TAKES(embedding, CLV__SLICES_OF, true, CLV__INPUTS({"weight", "f32[V,E]"}, {"indices", "int[*]"}), NULL),
+    Y("f32[*,E]")};
+CLV__TRAIN_OP(gather_backward) = {TAKES_BACKWARD(gather, CLV__ELEMENTS_OF, false)};
+CLV__OP(gather) = {TAKES(gather, CLV__ELEMENTS_OF, false, TAKEN("any", "index"), AXIS), HALVES, Y("any")};
+CLV__TRAIN_OP(index_select_backward) = {TAKES_BACKWARD(index_select, CLV__SLICES_OF, false)};
+CLV__OP(index_select) = {TAKES(index_select, CLV__SLICES_OF, false, TAKEN("any", "index"), AXIS), HALVES,
+                         Y("any")};
+CLV__TRAIN_OP(gather_nd_backward) = {TAKES_BACKWARD(gather_nd, CLV__TUPLES_OF, false)};
+CLV__OP(gather_nd) = {TAKES(gather_nd, CLV__TUPLES_OF, false, TAKEN("any", "indices"), BATCH_DIMS), HALVES,
+                      Y("any")};
+CLV__OP(scatter) = {PUTS(scatter, CLV__COPY, CLV__ELEMENTS_OF, MOVED("any", "index", "src"), AXIS), HALVES};
+CLV__OP(scatter_add) = {PUTS(scatter_add, CLV__ADD, CLV__ELEMENTS_OF, MOVED(NUMBERS, "index", "src"), AXIS)};
+CLV__OP(index_copy) = {PUTS(index_copy, CLV__COPY, CLV__SLICES_OF, MOVED("any", "index", "source"), AXIS),
+                       HALVES};
+CLV__OP(index_add) = {PUTS(index_add, CLV__ADD, CLV__SLICES_OF, MOVED(NUMBERS, "index", "source"), AXIS)};
+CLV__OP(scatter_nd) = {
+    PUTS(scatter_nd, CLV__COPY, CLV__TUPLES_OF, MOVED("any", "indices", "updates"), BATCH_DIMS), HALVES};
+CLV__OP(scatter_nd_add) = {
+    PUTS(scatter_nd_add, CLV__ADD, CLV__TUPLES_OF, MOVED(NUMBERS, "indices", "updates"), BATCH_DIMS)};

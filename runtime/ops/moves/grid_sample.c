@@ -253,22 +253,22 @@ static bool split(const clv__op_io *io, int i, clv__split *out) {
     return i < 2;
 }
 
-const clv__op clv__op_grid_sample_backward = {CLV__GRADIENT_OF(grid_sample, "d0 i0 i1 g0 g1"),
-                                              .attrs_bytes = sizeof(grid_attrs),
-                                              .half_in = 7,
-                                              .half_out = 2,
-                                              .variants = backward_variants,
-                                              .reference = backward_reference,
-                                              .reduction = backward_reduction};
+CLV__TRAIN_OP(grid_sample_backward) = {CLV__GRADIENT_OF(grid_sample, "d0 i0 i1 g0 g1"),
+                                       .attrs_bytes = sizeof(grid_attrs),
+                                       .half_in = 7,
+                                       .half_out = 2,
+                                       .variants = backward_variants,
+                                       .reference = backward_reference,
+                                       .reduction = backward_reduction};
 
-const clv__op clv__op_grid_sample = {
+CLV__OP(grid_sample) = {
     .name = "grid_sample",
     .inputs = CLV__INPUTS({"x", "f32"}, {"grid", "f32"}),
-    .attributes = CLV__ATTRIBUTES(
-        {CLV__ATTRIBUTE(INT, grid_attrs, mode, "0"), CLV__AT_LEAST(0), CLV__AT_MOST(CLV_GRID_BICUBIC)},
-        {CLV__ATTRIBUTE(INT, grid_attrs, padding_mode, "0"), CLV__AT_LEAST(0),
-         CLV__AT_MOST(CLV_GRID_REFLECTION)},
-        {CLV__ATTRIBUTE(BOOL, grid_attrs, align_corners, "0")}),
+    .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, grid_attrs, mode, "0"), CLV__AT_LEAST(0),
+                                   CLV__AT_MOST(CLV_GRID_BICUBIC)},
+                                  {CLV__ATTRIBUTE(INT, grid_attrs, padding_mode, "0"), CLV__AT_LEAST(0),
+                                   CLV__AT_MOST(CLV_GRID_REFLECTION)},
+                                  {CLV__ATTRIBUTE(BOOL, grid_attrs, align_corners, "0")}),
     .outputs = CLV__OUTPUTS({"y", "f32"}),
     .attrs_bytes = sizeof(grid_attrs),
     .half_in = 3,

@@ -99,7 +99,7 @@ static clv_tensor *build(const clv__call *call) {
     3, {                                                                                                     \
         a, b, c                                                                                              \
     }
-const clv__op clv__op_interpolate = {
+CLV__COMPOSITE(interpolate) = {
     .name = "interpolate",
     .inputs = CLV__INPUTS({"x", "f32|i32|u8|i8|bool"}),
     .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(LIST, interpolate_call, size, "")},

@@ -104,7 +104,7 @@ static bool split(const clv__op_io *io, int i, clv__split *out) {
     return true;
 }
 
-const clv__op clv__op_lookup = {
+CLV__OP(lookup) = {
     .name = "lookup",
     .inputs = CLV__INPUTS({"x", "u8[*]"}, {"table", "f32[C,256]"}),
     .outputs = CLV__OUTPUTS({"y", "f32[*]"}),

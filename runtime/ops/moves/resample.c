@@ -202,7 +202,7 @@ static const clv__sample_row samples[] = {
     {0}};
 #undef ROW
 
-const clv__op clv__op_resample = {
+CLV__OP(resample) = {
     .name = "resample",
     .inputs = CLV__INPUTS({"x", "f32"}, {"start", "int[E]"}, {"weight", "f32[E,K]"}),
     .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, resample_attrs, axis, "-1")}),

@@ -31,34 +31,9 @@ static void walk_over(clv__move *m, const clv_shape *shape) {
     memcpy(m->walk.dims, shape->dims, sizeof m->walk.dims);
 }
 
-#define SIGNATURE_permute                                                                                    \
-    .inputs = CLV__INPUTS({"x", "any"}), .outputs = CLV__OUTPUTS({"y", "any"}),                              \
-    .attributes = CLV__ATTRIBUTES(                                                                           \
-        {.name = "axes", .kind = CLV_ATTRIBUTE_LIST, .at = 0, .bytes = sizeof(permute_attrs)}),
-#define SIGNATURE_broadcast_to                                                                               \
-    .inputs = CLV__INPUTS({"x", "any"}), .outputs = CLV__OUTPUTS({"y", "any"}),                              \
-    .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(LIST, shape_attrs, shape, NULL)}),                         \
-    .build = build_broadcast_to,
-#define SIGNATURE_slice                                                                                      \
-    .inputs = CLV__INPUTS({"x", "any"}), .outputs = CLV__OUTPUTS({"y", "any"}),                              \
-    .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, slice_attrs, axis, NULL)},                            \
-                                  {CLV__ATTRIBUTE(INT, slice_attrs, start, NULL)},                           \
-                                  {CLV__ATTRIBUTE(INT, slice_attrs, length, NULL)}),
-#define SIGNATURE_concat                                                                                     \
-    .inputs = CLV__INPUTS({"inputs", "any..."}), .outputs = CLV__OUTPUTS({"y", "any"}),                      \
-    .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, concat_attrs, axis, "0")}), .build = build_concat,
-#define MOVES(id)                                                                                            \
-    .data = &id##_mover, .half_in = UINT64_MAX, .half_out = 1, .variants = clv__move_variants,               \
-    .reference = clv__move_reference, .cost = clv__move_cost
-#define MOVER(id, attrs_type, moves, each, zero, attrs_function, rows)                                       \
-    static const clv__mover id##_mover = {moves, each, zero};                                                \
-    const clv__op clv__op_##id = {.name = #id,                                                               \
-                                  .attrs_bytes = sizeof(attrs_type),                                         \
-                                  SIGNATURE_##id GRADIENT_##id MOVES(id),                                    \
-                                  .infer = id##_infer,                                                       \
-                                  .samples = CLV__TRAINS(rows),                                              \
-                                  .split = id##_split,                                                       \
-                                  .split_attrs = attrs_function};
+#define MOVES(id, each, zero)                                                                                \
+    .data = &(const clv__mover){id##_move, each, zero}, .half_in = UINT64_MAX, .half_out = 1,                \
+    .variants = clv__move_variants, .reference = clv__move_reference, .cost = clv__move_cost
 
 // ---- reshape ----------------------------------------------------------------------------------------------
 
@@ -136,7 +111,7 @@ static const clv__op *call_of_reshape(const clv__node *node, void *attrs) {
     return clv_shape_equal(&io->in[0].shape, &io->out[0].shape) ? &clv__op_detach : &clv__op_reshape;
 }
 
-const clv__op clv__op_reshape = {
+CLV__OP(reshape) = {
     .name = "reshape",
     .attrs_bytes = sizeof(shape_attrs),
     .inputs = CLV__INPUTS({"x", "any"}),
@@ -240,8 +215,18 @@ static bool permute_split(const clv__op_io *io, int i, clv__split *out) {
     return true;
 }
 
-#define GRADIENT_permute .grad = CLV__TRAINS(permute_grad),
-MOVER(permute, permute_attrs, permute_move, false, false, NULL, permute_samples)
+CLV__OP(permute) = {
+    .name = "permute",
+    .inputs = CLV__INPUTS({"x", "any"}),
+    .attributes = CLV__ATTRIBUTES(
+        {.name = "axes", .kind = CLV_ATTRIBUTE_LIST, .at = 0, .bytes = sizeof(permute_attrs)}),
+    .outputs = CLV__OUTPUTS({"y", "any"}),
+    .attrs_bytes = sizeof(permute_attrs),
+    .grad = CLV__TRAINS(permute_grad),
+    .infer = permute_infer,
+    .samples = CLV__TRAINS(permute_samples),
+    .split = permute_split,
+    MOVES(permute, false, false)};
 
 // ---- broadcast_to -----------------------------------------------------------------------------------------
 
@@ -319,9 +304,18 @@ static clv_tensor *build_broadcast_to(const clv__call *call) {
                : clv__node_add(call->op, call->attrs, call->in, 1, 0);
 }
 
-#define GRADIENT_broadcast_to .grad = CLV__TRAINS(broadcast_to_grad),
-MOVER(broadcast_to, shape_attrs, broadcast_to_move, false, false, broadcast_to_split_attrs,
-      broadcast_to_samples)
+CLV__OP(broadcast_to) = {.name = "broadcast_to",
+                         .inputs = CLV__INPUTS({"x", "any"}),
+                         .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(LIST, shape_attrs, shape, NULL)}),
+                         .outputs = CLV__OUTPUTS({"y", "any"}),
+                         .build = build_broadcast_to,
+                         .attrs_bytes = sizeof(shape_attrs),
+                         .grad = CLV__TRAINS(broadcast_to_grad),
+                         .infer = broadcast_to_infer,
+                         .samples = CLV__TRAINS(broadcast_to_samples),
+                         .split = broadcast_to_split,
+                         .split_attrs = broadcast_to_split_attrs,
+                         MOVES(broadcast_to, false, false)};
 
 // ---- slice ------------------------------------------------------------------------------------------------
 
@@ -425,12 +419,22 @@ static bool split_beside(const clv__op_io *io, int axis, int i, clv__split *out)
     return i < rank;
 }
 
-#define GRADIENT_slice CLV__GRADIENT(slice),
-MOVER(slice, slice_attrs, slice_move, false, false, slice_split_attrs, slice_samples)
-static const clv__mover slice_backward_mover = {slice_backward_move, false, true};
-const clv__op clv__op_slice_backward = {CLV__GRADIENT_OF(slice, "d0 s0 g0"),
-                                        .attrs_bytes = CLV__ATTRS_AND_SHAPE(slice_attrs),
-                                        .grad = CLV__TRAINS(slice_backward_grad), MOVES(slice_backward)};
+CLV__OP(slice) = {.name = "slice",
+                  .inputs = CLV__INPUTS({"x", "any"}),
+                  .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, slice_attrs, axis, NULL)},
+                                                {CLV__ATTRIBUTE(INT, slice_attrs, start, NULL)},
+                                                {CLV__ATTRIBUTE(INT, slice_attrs, length, NULL)}),
+                  .outputs = CLV__OUTPUTS({"y", "any"}),
+                  .attrs_bytes = sizeof(slice_attrs),
+                  CLV__GRADIENT(slice),
+                  .infer = slice_infer,
+                  .samples = CLV__TRAINS(slice_samples),
+                  .split = slice_split,
+                  .split_attrs = slice_split_attrs,
+                  MOVES(slice, false, false)};
+CLV__TRAIN_OP(slice_backward) = {
+    CLV__GRADIENT_OF(slice, "d0 s0 g0"), .attrs_bytes = CLV__ATTRS_AND_SHAPE(slice_attrs),
+    .grad = CLV__TRAINS(slice_backward_grad), MOVES(slice_backward, false, true)};
 
 const clv__op *clv__parts_slice(int axis, int64_t start, int64_t length, void *attrs) {
     memcpy(attrs, &(slice_attrs){axis, start, length}, sizeof(slice_attrs));
@@ -522,8 +526,17 @@ static clv_tensor *build_concat(const clv__call *call) {
     return clv__node_add(call->op, call->attrs, joined, parts, 0);
 }
 
-#define GRADIENT_concat .grad = CLV__TRAINS(concat_grad),
-MOVER(concat, concat_attrs, concat_move, true, false, NULL, concat_samples)
+CLV__OP(concat) = {.name = "concat",
+                   .inputs = CLV__INPUTS({"inputs", "any..."}),
+                   .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, concat_attrs, axis, "0")}),
+                   .outputs = CLV__OUTPUTS({"y", "any"}),
+                   .build = build_concat,
+                   .attrs_bytes = sizeof(concat_attrs),
+                   .grad = CLV__TRAINS(concat_grad),
+                   .infer = concat_infer,
+                   .samples = CLV__TRAINS(concat_samples),
+                   .split = concat_split,
+                   MOVES(concat, true, false)};
 
 const clv__op *clv__parts_concat(int axis, void *attrs) {
     memcpy(attrs, &(concat_attrs){axis}, sizeof(concat_attrs));
@@ -539,13 +552,13 @@ static clv_tensor *build_detach(const clv__call *call) {
     return detached;
 }
 
-const clv__op clv__op_detach = {.name = "detach",
-                                .inputs = CLV__INPUTS({"x", "any"}),
-                                .outputs = CLV__OUTPUTS({"y", "like x"}),
-                                .samples = CLV__TRAINS(((const clv__sample_row[]){
-                                    {.label = "a matrix", .quick = true, .in = {CLV__DIMS(2, 3)}}, {0}})),
-                                .detaches = true,
-                                .build = build_detach};
+CLV__COMPOSITE(detach) = {.name = "detach",
+                          .inputs = CLV__INPUTS({"x", "any"}),
+                          .outputs = CLV__OUTPUTS({"y", "like x"}),
+                          .samples = CLV__TRAINS(((const clv__sample_row[]){
+                              {.label = "a matrix", .quick = true, .in = {CLV__DIMS(2, 3)}}, {0}})),
+                          .detaches = true,
+                          .build = build_detach};
 
 typedef struct flatten_call {
     int start_axis;
@@ -566,20 +579,20 @@ static clv_tensor *build_flatten(const clv__call *call) {
     return clv_reshape(x, to);
 }
 
-const clv__op clv__op_flatten = {
+CLV__COMPOSITE(flatten) = {
     .name = "flatten",
     .inputs = CLV__INPUTS({"x", "any"}),
     .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, flatten_call, start_axis, "0")}),
     .outputs = CLV__OUTPUTS({"y", "any"}),
     .attributes_of_call = true,
     .attrs_bytes = sizeof(flatten_call),
-    .samples = CLV__TRAINS(
-        ((const clv__sample_row[]){{.label = "images from axis 1",
-                                    .quick = true,
-                                    .in = {CLV__DIMS(2, 3, 4, 5)},
-                                    .attrs = &(flatten_call){1}},
-                                   {.label = "all", .in = {CLV__DIMS(2, 3)}, .attrs = &(flatten_call){0}},
-                                   {0}})),
+    .samples = CLV__TRAINS(((const clv__sample_row[]){
+        {.label = "images from axis 1",
+         .quick = true,
+         .in = {CLV__DIMS(2, 3, 4, 5)},
+         .attrs = &(flatten_call){1}},
+        {.label = "all", .in = {CLV__DIMS(2, 3)}, .attrs = &(flatten_call){0}},
+        {0}})),
     .build = build_flatten};
 
 typedef struct transpose_call {
@@ -598,7 +611,7 @@ static clv_tensor *build_transpose(const clv__call *call) {
     return clv_permute(call->in[0], axes, rank);
 }
 
-const clv__op clv__op_transpose = {
+CLV__COMPOSITE(transpose) = {
     .name = "transpose",
     .inputs = CLV__INPUTS({"x", "any"}),
     .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, transpose_call, axis0, NULL)},

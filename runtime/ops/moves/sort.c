@@ -254,23 +254,22 @@ static const clv__sample_row samples[] = {
 
 // ---- the ops ----------------------------------------------------------------------------------------------
 
-const clv__op clv__op_topk = {
-    .name = "topk",
-    .inputs = CLV__INPUTS({"x", "f32|i32"}),
-    .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, topk_attrs, k, NULL), CLV__AT_LEAST(0)},
-                                  {CLV__ATTRIBUTE(INT, topk_attrs, axis, "-1")},
-                                  {CLV__ATTRIBUTE(BOOL, topk_attrs, largest, "1")}),
-    .outputs = CLV__OUTPUTS({"y", "any"}, {"indices", "i32"}),
-    .attrs_bytes = sizeof(topk_attrs),
-    .half_in = 1,
-    .half_out = 1,
-    .infer = infer,
-    .grad = CLV__TRAINS(grad),
-    .variants = variants,
-    .reference = reference,
-    .cost = cost,
-    .split = split,
-    .samples = CLV__TRAINS(samples)};
+CLV__OP(topk) = {.name = "topk",
+                 .inputs = CLV__INPUTS({"x", "f32|i32"}),
+                 .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, topk_attrs, k, NULL), CLV__AT_LEAST(0)},
+                                               {CLV__ATTRIBUTE(INT, topk_attrs, axis, "-1")},
+                                               {CLV__ATTRIBUTE(BOOL, topk_attrs, largest, "1")}),
+                 .outputs = CLV__OUTPUTS({"y", "any"}, {"indices", "i32"}),
+                 .attrs_bytes = sizeof(topk_attrs),
+                 .half_in = 1,
+                 .half_out = 1,
+                 .infer = infer,
+                 .grad = CLV__TRAINS(grad),
+                 .variants = variants,
+                 .reference = reference,
+                 .cost = cost,
+                 .split = split,
+                 .samples = CLV__TRAINS(samples)};
 
 typedef struct sort_call {
     int axis, descending;
@@ -314,7 +313,7 @@ static const clv__sample_row argsort_samples[] = {{.label = "rows",
     .samples = CLV__TRAINS(rows),                                                                            \
     .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, sort_call, axis, "-1")},                              \
                                   {CLV__ATTRIBUTE(BOOL, sort_call, descending, "0")})
-const clv__op clv__op_sort = {
+CLV__COMPOSITE(sort) = {
     .name = "sort", .outputs = CLV__OUTPUTS({"y", "like x"}), .build = build_sort, SORT(sort_samples)};
-const clv__op clv__op_argsort = {
+CLV__COMPOSITE(argsort) = {
     .name = "argsort", .outputs = CLV__OUTPUTS({"y", "i32"}), .build = build_argsort, SORT(argsort_samples)};

@@ -38,18 +38,18 @@ static const clv__op *call_of(const clv__node *node, void *attrs) {
     return clv__node_io(node)->op;
 }
 
-const clv__op clv__op_to = {.name = "to",
-                            .inputs = CLV__INPUTS({"x", "any"}),
-                            .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(TEXT, to_call, device, NULL)}),
-                            .outputs = CLV__OUTPUTS({"y", "like x"}),
-                            .attributes_of_call = true,
-                            .build = build,
-                            .call_of = call_of,
-                            .view = true,
-                            .moves = true,
-                            .half_in = 1,
-                            .half_out = 1,
-                            .infer = to_infer,
-                            .grad = CLV__TRAINS(to_grad),
-                            .samples = CLV__TRAINS(to_samples),
-                            .split = clv__split_first};
+CLV__OP(to) = {.name = "to",
+               .inputs = CLV__INPUTS({"x", "any"}),
+               .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(TEXT, to_call, device, NULL)}),
+               .outputs = CLV__OUTPUTS({"y", "like x"}),
+               .attributes_of_call = true,
+               .build = build,
+               .call_of = call_of,
+               .view = true,
+               .moves = true,
+               .half_in = 1,
+               .half_out = 1,
+               .infer = to_infer,
+               .grad = CLV__TRAINS(to_grad),
+               .samples = CLV__TRAINS(to_samples),
+               .split = clv__split_first};

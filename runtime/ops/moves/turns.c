@@ -37,7 +37,7 @@ static clv_tensor *build_flip(const clv__call *call) {
     return clv_index_select(x, at, index);
 }
 
-const clv__op clv__op_flip = {
+CLV__COMPOSITE(flip) = {
     .name = "flip",
     .inputs = CLV__INPUTS({"x", "any"}),
     .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, turn_call, axis, NULL)}),
@@ -58,7 +58,7 @@ static clv_tensor *build_roll(const clv__call *call) {
     return clv_concat(parts, 2, at);
 }
 
-const clv__op clv__op_roll = {
+CLV__COMPOSITE(roll) = {
     .name = "roll",
     .inputs = CLV__INPUTS({"x", "any"}),
     .attributes = CLV__ATTRIBUTES(
@@ -92,20 +92,20 @@ static clv_tensor *build_stack(const clv__call *call) {
     return clv_concat(rows, n, at);
 }
 
-const clv__op clv__op_stack = {.name = "stack",
-                               .inputs = CLV__INPUTS({"inputs", "any..."}),
-                               .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, turn_call, axis, "0")}),
-                               .outputs = CLV__OUTPUTS({"y", "any"}),
-                               SAMPLES({.label = "two, in the middle",
-                                        .quick = true,
-                                        .in = {CLV__DIMS(3, 5), CLV__DIMS(3, 5)},
-                                        .n_in = 2,
-                                        .attrs = &(turn_call){.axis = 1}},
-                                       {.label = "three, behind",
-                                        .in = {CLV__DIMS(4), CLV__DIMS(4), CLV__DIMS(4)},
-                                        .n_in = 3,
-                                        .attrs = &(turn_call){.axis = -1}}),
-                               CALLED(stack)};
+CLV__COMPOSITE(stack) = {.name = "stack",
+                         .inputs = CLV__INPUTS({"inputs", "any..."}),
+                         .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, turn_call, axis, "0")}),
+                         .outputs = CLV__OUTPUTS({"y", "any"}),
+                         SAMPLES({.label = "two, in the middle",
+                                  .quick = true,
+                                  .in = {CLV__DIMS(3, 5), CLV__DIMS(3, 5)},
+                                  .n_in = 2,
+                                  .attrs = &(turn_call){.axis = 1}},
+                                 {.label = "three, behind",
+                                  .in = {CLV__DIMS(4), CLV__DIMS(4), CLV__DIMS(4)},
+                                  .n_in = 3,
+                                  .attrs = &(turn_call){.axis = -1}}),
+                         CALLED(stack)};
 
 static clv_tensor *build_pixel_shuffle(const clv__call *call) {
     clv_tensor *x = call->in[0];
@@ -126,7 +126,7 @@ static clv_tensor *build_pixel_shuffle(const clv__call *call) {
         .name = "factor", .kind = CLV_ATTRIBUTE_INT, .at = offsetof(turn_call, by),                          \
         .bytes = sizeof(int64_t), CLV__POSITIVE_SIZE                                                         \
     }
-const clv__op clv__op_pixel_shuffle = {
+CLV__COMPOSITE(pixel_shuffle) = {
     .name = "pixel_shuffle",
     .inputs = CLV__INPUTS({"x", "f32[N,C,H,W]"}),
     .attributes = CLV__ATTRIBUTES(FACTOR),
@@ -148,7 +148,7 @@ static clv_tensor *build_pixel_unshuffle(const clv__call *call) {
                        CLV_SHAPE(N, C * factor * factor, H, W));
 }
 
-const clv__op clv__op_pixel_unshuffle = {
+CLV__COMPOSITE(pixel_unshuffle) = {
     .name = "pixel_unshuffle",
     .inputs = CLV__INPUTS({"x", "f32[N,C,H,W]"}),
     .attributes = CLV__ATTRIBUTES(FACTOR),
@@ -236,24 +236,23 @@ static clv_tensor *build_pad(const clv__call *call) {
     return x;
 }
 
-const clv__op clv__op_pad = {
-    .name = "pad",
-    .inputs = CLV__INPUTS({"x", "any"}),
-    .attributes =
-        CLV__ATTRIBUTES({.name = "padding", .kind = CLV_ATTRIBUTE_LIST, .bytes = offsetof(pad_call, mode)},
-                        {CLV__ATTRIBUTE(INT, pad_call, mode, "0"), CLV__AT_LEAST(0), CLV__AT_MOST(3)},
-                        {CLV__ATTRIBUTE(NUMBER, pad_call, value, "0")}),
-    .outputs = CLV__OUTPUTS({"y", "any"}),
-    .attributes_of_call = true,
-    .attrs_bytes = sizeof(pad_call),
-    SAMPLES({.label = "zeros",
-             .quick = true,
-             .in = {CLV__DIMS(2, 3, 5)},
-             .attrs = &(pad_call){4, {1, 2, 0, 3}, 0, 0}},
-            {.label = "reflect, less before",
-             .in = {CLV__DIMS(2, 3, 5)},
-             .attrs = &(pad_call){4, {-1, 2, 2, 1}, 1, 0}}),
-    .build = build_pad};
+CLV__COMPOSITE(pad) = {.name = "pad",
+                       .inputs = CLV__INPUTS({"x", "any"}),
+                       .attributes = CLV__ATTRIBUTES(
+                           {.name = "padding", .kind = CLV_ATTRIBUTE_LIST, .bytes = offsetof(pad_call, mode)},
+                           {CLV__ATTRIBUTE(INT, pad_call, mode, "0"), CLV__AT_LEAST(0), CLV__AT_MOST(3)},
+                           {CLV__ATTRIBUTE(NUMBER, pad_call, value, "0")}),
+                       .outputs = CLV__OUTPUTS({"y", "any"}),
+                       .attributes_of_call = true,
+                       .attrs_bytes = sizeof(pad_call),
+                       SAMPLES({.label = "zeros",
+                                .quick = true,
+                                .in = {CLV__DIMS(2, 3, 5)},
+                                .attrs = &(pad_call){4, {1, 2, 0, 3}, 0, 0}},
+                               {.label = "reflect, less before",
+                                .in = {CLV__DIMS(2, 3, 5)},
+                                .attrs = &(pad_call){4, {-1, 2, 2, 1}, 1, 0}}),
+                       .build = build_pad};
 
 typedef struct tile_call {
     clv__ints repeats;
@@ -283,7 +282,7 @@ static clv_tensor *build_tile(const clv__call *call) {
     return x;
 }
 
-const clv__op clv__op_tile = {
+CLV__COMPOSITE(tile) = {
     .name = "tile",
     .inputs = CLV__INPUTS({"x", "any"}),
     .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(LIST, tile_call, repeats, NULL)}),

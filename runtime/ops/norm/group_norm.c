@@ -43,7 +43,7 @@ static clv_tensor *build_group(const clv__call *call) {
     }
 #define EPS                                                                                                  \
     { CLV__ATTRIBUTE(NUMBER, group_call, eps, "1e-5"), CLV__ABOVE(0) }
-const clv__op clv__op_group_norm = {
+CLV__COMPOSITE(group_norm) = {
     .name = "group_norm",
     .inputs = CLV__INPUTS(AFFINE),
     .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, group_call, groups, NULL), CLV__AT_LEAST(1)}, EPS),
@@ -68,21 +68,20 @@ static clv_tensor *build_instance(const clv__call *call) {
     return normalised(call, shape.dims[1]);
 }
 
-const clv__op clv__op_instance_norm = {
-    .name = "instance_norm",
-    .inputs = CLV__INPUTS(AFFINE),
-    .attributes = CLV__ATTRIBUTES(EPS),
-    .outputs = CLV__OUTPUTS({"y", "like x"}),
-    .attributes_of_call = true,
-    .attrs_bytes = sizeof(group_call),
-    .samples =
-        CLV__TRAINS(((const clv__sample_row[]){{.label = "images",
-                                                .quick = true,
-                                                .in = {CLV__DIMS(2, 3, 4, 5), CLV__DIMS(3), CLV__DIMS(3)},
-                                                .n_in = 3,
-                                                .attrs = &(group_call){.eps = 1e-5F}},
-                                               {0}})),
-    .build = build_instance};
+CLV__COMPOSITE(instance_norm) = {.name = "instance_norm",
+                                 .inputs = CLV__INPUTS(AFFINE),
+                                 .attributes = CLV__ATTRIBUTES(EPS),
+                                 .outputs = CLV__OUTPUTS({"y", "like x"}),
+                                 .attributes_of_call = true,
+                                 .attrs_bytes = sizeof(group_call),
+                                 .samples = CLV__TRAINS(((const clv__sample_row[]){
+                                     {.label = "images",
+                                      .quick = true,
+                                      .in = {CLV__DIMS(2, 3, 4, 5), CLV__DIMS(3), CLV__DIMS(3)},
+                                      .n_in = 3,
+                                      .attrs = &(group_call){.eps = 1e-5F}},
+                                     {0}})),
+                                 .build = build_instance};
 
 // ---- neighbouring channels ------------------------------------------------------------------------------------------
 
@@ -108,7 +107,7 @@ static clv_tensor *build_response(const clv__call *call) {
     return clv_mul(x, clv_pow_scalar(scale, -a->beta));
 }
 
-const clv__op clv__op_local_response_norm = {
+CLV__COMPOSITE(local_response_norm) = {
     .name = "local_response_norm",
     .inputs = CLV__INPUTS({"x", "f32[N,C,*]"}),
     .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, response_call, size, NULL), CLV__POSITIVE_SIZE},

@@ -224,7 +224,7 @@ static bool split(const clv__op_io *io, int i, clv__split *out) {
 
 extern const clv__op clv__op_layer_norm;
 #define COMMON .attrs_bytes = sizeof(layer_attrs), .cost = cost, .reduction = reduction
-const clv__op clv__op_layer_norm_backward = {
+CLV__TRAIN_OP(layer_norm_backward) = {
     CLV__GRADIENT_OF(layer_norm, "d0 i0 i1 o1 o2 g0 g1 g2"), // B_DY and so on
     .half_in = 1u << B_DY | 1u << B_X,
     .half_out = 1u << B_DX,
@@ -232,7 +232,7 @@ const clv__op clv__op_layer_norm_backward = {
     .reference = backward_reference,
     COMMON};
 
-const clv__op clv__op_layer_norm = {
+CLV__OP(layer_norm) = {
     .name = "layer_norm",
     .inputs = CLV__INPUTS({"x", "f32[*,D]"}, {"weight", "f32[D]?"}, {"bias", "f32[D]?"}),
     .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(NUMBER, layer_attrs, eps, "1e-5"), CLV__ABOVE(0)}),

@@ -565,7 +565,7 @@ static bool backward_split(const clv__op_io *io, int i, clv__split *out) {
     return i < 2;
 }
 
-const clv__op clv__op_batch_norm_backward = {
+CLV__TRAIN_OP(batch_norm_backward) = {
     .name = "batch_norm_backward",
     .inputs = CLV__INPUTS({"dy", "f32[N,C,*]"}, {"x", "like dy"}, {"weight", "f32[C]?"}, {"mean", "f32[C]"},
                           {"spread", "f32[C]"}),
@@ -631,14 +631,14 @@ static const clv__op *call_of(const clv__node *node, void *attrs) {
     return &clv__op_batch_norm;
 }
 
-const clv__op clv__op_batch_norm = {
+CLV__OP(batch_norm) = {
     .name = "batch_norm",
     .inputs = CLV__INPUTS({"x", "f32[N,C,*]"}, {"weight", "f32[C]?"}, {"bias", "f32[C]?"},
                           {"running_mean", "f32[C]?"}, {"running_var", "f32[C]?"}),
-    .attributes = CLV__ATTRIBUTES(
-        {CLV__ATTRIBUTE(BOOL, norm_call, training, "0")},
-        {CLV__ATTRIBUTE(NUMBER, norm_call, momentum, "0.1"), CLV__AT_LEAST(0), CLV__AT_MOST(1)},
-        {CLV__ATTRIBUTE(NUMBER, norm_call, eps, "1e-5"), CLV__ABOVE(0)}),
+    .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(BOOL, norm_call, training, "0")},
+                                  {CLV__ATTRIBUTE(NUMBER, norm_call, momentum, "0.1"), CLV__AT_LEAST(0),
+                                   CLV__AT_MOST(1)},
+                                  {CLV__ATTRIBUTE(NUMBER, norm_call, eps, "1e-5"), CLV__ABOVE(0)}),
     .outputs = CLV__OUTPUTS({"y", "like x"}),
     .attributes_of_call = true,
     .build = build,
@@ -665,23 +665,23 @@ static const clv__channel_row eval_row = {
     .p0 = eval_eps,
 };
 
-const clv__op clv__op_batch_norm_eval = {
-    .name = "batch_norm_eval",
-    .inputs = CLV__INPUTS({"x", "f32[N,C,*]"}, {"weight", "f32[C]?"}, {"bias", "f32[C]?"},
-                          {"running_mean", "f32[C]"}, {"running_var", "f32[C]"}),
-    .attributes = node_attributes,
-    .outputs = CLV__OUTPUTS({"y", "like x"}),
-    .call_of = call_of,
-    .data = &eval_row,
-    .channelwise = true,
-    .grad = CLV__TRAINS(eval_grad),
-    .variants = eval_variants,
-    .reference = eval_reference,
-    .adapt = CLV__TRAINS(eval_adapt),
-    .split = eval_split,
-    FORWARD_OP};
+CLV__INNER_OP(batch_norm_eval) = {.name = "batch_norm_eval",
+                                  .inputs = CLV__INPUTS({"x", "f32[N,C,*]"}, {"weight", "f32[C]?"},
+                                                        {"bias", "f32[C]?"}, {"running_mean", "f32[C]"},
+                                                        {"running_var", "f32[C]"}),
+                                  .attributes = node_attributes,
+                                  .outputs = CLV__OUTPUTS({"y", "like x"}),
+                                  .call_of = call_of,
+                                  .data = &eval_row,
+                                  .channelwise = true,
+                                  .grad = CLV__TRAINS(eval_grad),
+                                  .variants = eval_variants,
+                                  .reference = eval_reference,
+                                  .adapt = CLV__TRAINS(eval_adapt),
+                                  .split = eval_split,
+                                  FORWARD_OP};
 
-const clv__op clv__op_batch_norm_update = {
+CLV__INNER_OP(batch_norm_update) = {
     .name = "batch_norm_update",
     .inputs = CLV__INPUTS({"running_mean", "f32[C]?"}, {"running_var", "f32[C]?"}, {"mean", "f32[C]"},
                           {"var", "f32[C]"}),

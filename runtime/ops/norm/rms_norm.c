@@ -84,8 +84,7 @@ static const clv__sample_row samples[] = {
 
 extern const clv__op clv__op_rms_norm;
 #define COMMON(row) .attrs_bytes = sizeof(rms_attrs), .half_out = 1, CLV__ROW_OP(row)
-const clv__op clv__op_rms_norm_backward = {CLV__GRADIENT_OF(rms_norm, "d0 i0 g0"), .half_in = 3,
-                                           COMMON(&backward)};
+CLV__TRAIN_OP(rms_norm_backward) = {CLV__GRADIENT_OF(rms_norm, "d0 i0 g0"), .half_in = 3, COMMON(&backward)};
 
 /** The weight is a product of its own. */
 static clv_tensor *build(const clv__call *call) {
@@ -93,7 +92,7 @@ static clv_tensor *build(const clv__call *call) {
     return call->in[1] ? clv_mul(y, call->in[1]) : y;
 }
 
-const clv__op clv__op_rms_norm = {
+CLV__OP(rms_norm) = {
     .name = "rms_norm",
     .inputs = CLV__INPUTS({"x", "f32[*,D]"}, {"weight", "f32[D]?"}),
     .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(NUMBER, rms_attrs, eps, "1.1920929e-7"), CLV__AT_LEAST(0)}),

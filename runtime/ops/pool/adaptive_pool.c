@@ -120,9 +120,9 @@ static const clv__sample_row samples[] = {
 
 extern const clv__op clv__op_adaptive_avg_pool2d;
 #define COMMON .half_in = 1, .half_out = 1, .variants = variants, .cost = cost, .reduction = reduction
-const clv__op clv__op_adaptive_avg_pool2d_backward = {CLV__GRADIENT_OF(adaptive_avg_pool2d, "d0 s0 g0"),
-                                                      .attrs_bytes = CLV__ATTRS_AND_SHAPE(adaptive_attrs),
-                                                      .reference = backward_reference, COMMON};
+CLV__TRAIN_OP(adaptive_avg_pool2d_backward) = {CLV__GRADIENT_OF(adaptive_avg_pool2d, "d0 s0 g0"),
+                                               .attrs_bytes = CLV__ATTRS_AND_SHAPE(adaptive_attrs),
+                                               .reference = backward_reference, COMMON};
 
 static clv_tensor *build(const clv__call *call) {
     clv_tensor *x = call->in[0];
@@ -141,18 +141,18 @@ static clv_tensor *build(const clv__call *call) {
 #define SIZE(text, d)                                                                                        \
     .name = text, .kind = CLV_ATTRIBUTE_INT, .at = offsetof(adaptive_attrs, size) + d * sizeof(int64_t),     \
     .bytes = sizeof(int64_t), CLV__AT_LEAST(1)
-const clv__op clv__op_adaptive_avg_pool2d = {.name = "adaptive_avg_pool2d",
-                                             .inputs = CLV__INPUTS({"x", "f32[N,C,H,W]"}),
-                                             .attributes = CLV__ATTRIBUTES({SIZE("OH", 0)}, {SIZE("OW", 1)}),
-                                             .outputs = CLV__OUTPUTS({"y", "f32[N,C,_,_]"}),
-                                             .build = build,
-                                             .attrs_bytes = sizeof(adaptive_attrs),
-                                             .infer = infer,
-                                             .samples = CLV__TRAINS(samples),
-                                             .split = clv__pool_split,
-                                             CLV__GRADIENT(adaptive_avg_pool2d),
-                                             .reference = reference,
-                                             COMMON};
+CLV__OP(adaptive_avg_pool2d) = {.name = "adaptive_avg_pool2d",
+                                .inputs = CLV__INPUTS({"x", "f32[N,C,H,W]"}),
+                                .attributes = CLV__ATTRIBUTES({SIZE("OH", 0)}, {SIZE("OW", 1)}),
+                                .outputs = CLV__OUTPUTS({"y", "f32[N,C,_,_]"}),
+                                .build = build,
+                                .attrs_bytes = sizeof(adaptive_attrs),
+                                .infer = infer,
+                                .samples = CLV__TRAINS(samples),
+                                .split = clv__pool_split,
+                                CLV__GRADIENT(adaptive_avg_pool2d),
+                                .reference = reference,
+                                COMMON};
 
 // ---- the largest ----------------------------------------------------------------------------------------------------
 
@@ -210,12 +210,12 @@ static clv_tensor *build_max1d(const clv__call *call) {
     .name = #id, .inputs = CLV__INPUTS({"x", IN}), .outputs = CLV__OUTPUTS({"y", OUT}),                      \
     .attributes_of_call = true, .attrs_bytes = sizeof(adaptive_attrs),                                       \
     .samples = CLV__TRAINS(((const clv__sample_row[]){__VA_ARGS__, {0}}))
-const clv__op clv__op_adaptive_max_pool2d = {
+CLV__COMPOSITE(adaptive_max_pool2d) = {
     MAX_POOL(adaptive_max_pool2d, "f32[N,C,H,W]", "f32[N,C,_,_]",
              {MAX_ROW("9x10 to 7x4", 7, 4, 2, 3, 9, 10), .quick = true},
              {MAX_ROW("8x6 to 4x3", 4, 3, 1, 2, 8, 6)}, {MAX_ROW("1x3 to 7x7", 7, 7, 1, 2, 1, 3)}),
     .attributes = CLV__ATTRIBUTES({SIZE("OH", 0)}, {SIZE("OW", 1)}), .build = build_max2d};
-const clv__op clv__op_adaptive_max_pool1d = {
-    MAX_POOL(adaptive_max_pool1d, "f32[N,C,L]", "f32[N,C,_]",
-             {MAX_ROW("11 to 4", 4, 0, 2, 3, 11), .quick = true}, {MAX_ROW("3 to 8", 8, 0, 1, 2, 3)}),
-    .attributes = CLV__ATTRIBUTES({SIZE("OL", 0)}), .build = build_max1d};
+CLV__COMPOSITE(adaptive_max_pool1d) = {MAX_POOL(adaptive_max_pool1d, "f32[N,C,L]", "f32[N,C,_]",
+                                                {MAX_ROW("11 to 4", 4, 0, 2, 3, 11), .quick = true},
+                                                {MAX_ROW("3 to 8", 8, 0, 1, 2, 3)}),
+                                       .attributes = CLV__ATTRIBUTES({SIZE("OL", 0)}), .build = build_max1d};

@@ -66,7 +66,7 @@ static void avg_backward_reference(const clv__ref *ref) {
 extern const clv__op clv__op_avg_pool2d;
 static const bool mean = true; // as `data`
 #define COMMON .data = &mean, .half_in = 1, .reduction = clv__pool_window_elements, CLV__POOL_OP
-const clv__op clv__op_avg_pool2d_backward = {
+CLV__TRAIN_OP(avg_pool2d_backward) = {
     CLV__GRADIENT_OF(avg_pool2d, "d0 s0 g0"), .attrs_bytes = CLV__ATTRS_AND_SHAPE(clv__pool),
     .variants = avg_backward_variants, .reference = avg_backward_reference, COMMON};
 
@@ -76,7 +76,7 @@ static clv_tensor *build(const clv__call *call) { // its windows have a dilation
     return clv__node_add(&clv__op_avg_pool2d, &attrs, call->in, 1, 0);
 }
 
-const clv__op clv__op_avg_pool2d = {
+CLV__OP(avg_pool2d) = {
     .name = "avg_pool2d",
     .inputs = CLV__INPUTS({"x", "f32[N,C,H,W]"}),
     .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(PAIR, clv__pool, kernel, NULL), CLV__AT_LEAST(1)},
@@ -99,10 +99,10 @@ static clv_tensor *build_global(const clv__call *call) {
     return clv_mean(call->in[0], (int[]){2, 3}, 2, true);
 }
 
-const clv__op clv__op_global_avg_pool2d = {
+CLV__COMPOSITE(global_avg_pool2d) = {
     .name = "global_avg_pool2d",
     .inputs = CLV__INPUTS({"x", "f32[N,C,H,W]"}),
     .outputs = CLV__OUTPUTS({"y", "f32[N,C,1,1]"}),
-    .samples = CLV__TRAINS(
-        ((const clv__sample_row[]){{.label = "images", .quick = true, .in = {CLV__DIMS(2, 3, 4, 5)}}, {0}})),
+    .samples = CLV__TRAINS(((const clv__sample_row[]){
+        {.label = "images", .quick = true, .in = {CLV__DIMS(2, 3, 4, 5)}}, {0}})),
     .build = build_global};

@@ -176,13 +176,13 @@ static void make_ties(clv__sample *sample) { // the first maximum takes all
 }
 
 extern const clv__op clv__op_max_pool2d;
-const clv__op clv__op_max_pool2d_backward = {
+CLV__TRAIN_OP(max_pool2d_backward) = {
     CLV__GRADIENT_OF(max_pool2d, "d0 i0 g0"), .half_in = 3,
     .variants = max_backward_variants,        .reference = max_backward_reference,
     .adapt = CLV__TRAINS(make_ties),          .reduction = clv__pool_window_elements,
     .attrs_bytes = sizeof(clv__pool),         CLV__POOL_OP};
 
-const clv__op clv__op_max_pool2d = {
+CLV__OP(max_pool2d) = {
     .name = "max_pool2d",
     .inputs = CLV__INPUTS({"x", "f32[N,C,H,W]"}),
     .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(PAIR, clv__pool, kernel, NULL), CLV__AT_LEAST(1)},

@@ -113,31 +113,31 @@ static const clv__sample_row samples3d[] = {
     {NUMBERS(kernel, NULL, 1)}, {NUMBERS(stride, "kernel", 1)}, {                                            \
         NUMBERS(padding, "0", 0)                                                                             \
     }
-const clv__op clv__op_max_pool1d = {
+CLV__COMPOSITE(max_pool1d) = {
     .name = "max_pool1d",
     .inputs = CLV__INPUTS({"x", "f32[N,C,L]"}),
     .outputs = CLV__OUTPUTS({"y", "f32[N,C,_]"}),
     .attributes = CLV__ATTRIBUTES(FIRST_1D, {NUMBER(dilation, "1", 1)}, {YES(pool1d_call, ceil_mode)}),
     .build = build_max_pool1d,
     COMMON(pool1d_call, samples1d)};
-const clv__op clv__op_avg_pool1d = {.name = "avg_pool1d",
-                                    .inputs = CLV__INPUTS({"x", "f32[N,C,L]"}),
-                                    .outputs = CLV__OUTPUTS({"y", "f32[N,C,_]"}),
-                                    .attributes = CLV__ATTRIBUTES(FIRST_1D, {YES(pool1d_call, ceil_mode)},
-                                                                  {YES(pool1d_call, exclude_padding)}),
-                                    .build = build_avg_pool1d,
-                                    COMMON(pool1d_call, samples1d)};
-const clv__op clv__op_max_pool3d = {
+CLV__COMPOSITE(avg_pool1d) = {.name = "avg_pool1d",
+                              .inputs = CLV__INPUTS({"x", "f32[N,C,L]"}),
+                              .outputs = CLV__OUTPUTS({"y", "f32[N,C,_]"}),
+                              .attributes = CLV__ATTRIBUTES(FIRST_1D, {YES(pool1d_call, ceil_mode)},
+                                                            {YES(pool1d_call, exclude_padding)}),
+                              .build = build_avg_pool1d,
+                              COMMON(pool1d_call, samples1d)};
+CLV__COMPOSITE(max_pool3d) = {
     .name = "max_pool3d",
     .inputs = CLV__INPUTS({"x", "f32[N,C,D,H,W]"}),
     .outputs = CLV__OUTPUTS({"y", "f32[N,C,_,_,_]"}),
     .attributes = CLV__ATTRIBUTES(FIRST_3D, {NUMBERS(dilation, "1", 1)}, {YES(pool3d_call, ceil_mode)}),
     .build = build_max_pool3d,
     COMMON(pool3d_call, samples3d)};
-const clv__op clv__op_avg_pool3d = {.name = "avg_pool3d",
-                                    .inputs = CLV__INPUTS({"x", "f32[N,C,D,H,W]"}),
-                                    .outputs = CLV__OUTPUTS({"y", "f32[N,C,_,_,_]"}),
-                                    .attributes = CLV__ATTRIBUTES(FIRST_3D, {YES(pool3d_call, ceil_mode)},
-                                                                  {YES(pool3d_call, exclude_padding)}),
-                                    .build = build_avg_pool3d,
-                                    COMMON(pool3d_call, samples3d)};
+CLV__COMPOSITE(avg_pool3d) = {.name = "avg_pool3d",
+                              .inputs = CLV__INPUTS({"x", "f32[N,C,D,H,W]"}),
+                              .outputs = CLV__OUTPUTS({"y", "f32[N,C,_,_,_]"}),
+                              .attributes = CLV__ATTRIBUTES(FIRST_3D, {YES(pool3d_call, ceil_mode)},
+                                                            {YES(pool3d_call, exclude_padding)}),
+                              .build = build_avg_pool3d,
+                              COMMON(pool3d_call, samples3d)};

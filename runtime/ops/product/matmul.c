@@ -423,7 +423,7 @@ static clv_tensor *build_matmul(const clv__call *call) {
     return clv_reshape(c, without);
 }
 
-const clv__op clv__op_matmul_t = {
+CLV__COMPOSITE(matmul_t) = {
     .name = "matmul_t", // as matmul is; files of older graphs have it
     .inputs = CLV__INPUTS({"a", "f32"}, {"b", "f32"}),
     .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(BOOL, matmul_attrs, transpose_a, "0")},
@@ -443,20 +443,19 @@ const clv__op clv__op_matmul_t = {
                                                       {0}})),
     .build = build_matmul};
 
-const clv__op clv__op_matmul = {.name = "matmul",
-                                .inputs = CLV__INPUTS({"a", "f32"}, {"b", "f32"}),
-                                .attributes =
-                                    CLV__ATTRIBUTES({CLV__ATTRIBUTE(BOOL, matmul_attrs, transpose_a, "0")},
-                                                    {CLV__ATTRIBUTE(BOOL, matmul_attrs, transpose_b, "0")}),
-                                .outputs = CLV__OUTPUTS({"y", "f32"}),
-                                .build = build_matmul,
-                                .attrs_bytes = sizeof(matmul_attrs),
-                                .half_in = 3,
-                                .infer = matmul_infer,
-                                .grad = CLV__TRAINS(matmul_grad),
-                                .samples = CLV__TRAINS(matmul_samples),
-                                .split = matmul_split,
-                                COMMON};
+CLV__OP(matmul) = {.name = "matmul",
+                   .inputs = CLV__INPUTS({"a", "f32"}, {"b", "f32"}),
+                   .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(BOOL, matmul_attrs, transpose_a, "0")},
+                                                 {CLV__ATTRIBUTE(BOOL, matmul_attrs, transpose_b, "0")}),
+                   .outputs = CLV__OUTPUTS({"y", "f32"}),
+                   .build = build_matmul,
+                   .attrs_bytes = sizeof(matmul_attrs),
+                   .half_in = 3,
+                   .infer = matmul_infer,
+                   .grad = CLV__TRAINS(matmul_grad),
+                   .samples = CLV__TRAINS(matmul_samples),
+                   .split = matmul_split,
+                   COMMON};
 
 // ---- linear -----------------------------------------------------------------------------------------------
 
@@ -519,16 +518,15 @@ static clv_tensor *build_linear(const clv__call *call) {
     return clv__lora_add(clv__linear_node(x, weight, call->in[2]), x, weight, false);
 }
 
-const clv__op clv__op_linear = {
-    .name = "linear",
-    .build = build_linear,
-    .inputs = CLV__INPUTS({"x", "f32[*,C]"}, {"weight", "f32[O,C]"}, {"bias", "f32[O]?"}),
-    .outputs = CLV__OUTPUTS({"y", "f32[*,O]"}),
-    .half_in = 1, // weight and bias are parameters: f32
-    .grad = CLV__TRAINS(linear_grad),
-    .samples = CLV__TRAINS(linear_samples),
-    .split = linear_split,
-    COMMON};
+CLV__OP(linear) = {.name = "linear",
+                   .build = build_linear,
+                   .inputs = CLV__INPUTS({"x", "f32[*,C]"}, {"weight", "f32[O,C]"}, {"bias", "f32[O]?"}),
+                   .outputs = CLV__OUTPUTS({"y", "f32[*,O]"}),
+                   .half_in = 1, // weight and bias are parameters: f32
+                   .grad = CLV__TRAINS(linear_grad),
+                   .samples = CLV__TRAINS(linear_samples),
+                   .split = linear_split,
+                   COMMON};
 
 clv_tensor *clv__linear_node(clv_tensor *x, clv_tensor *weight, clv_tensor *bias) {
     return clv__node_add(&clv__op_linear, NULL, (clv_tensor *[]){x, weight, bias}, 3, 1u << 2);

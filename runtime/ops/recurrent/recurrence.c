@@ -338,24 +338,24 @@ static bool backward_split(const clv__op_io *io, int i, clv__split *out) {
 }
 
 #define COMMON .variants = clv__recurrence_variants, .cost = cost, .reduction = reduction
-const clv__op clv__op_recurrence_backward = {.name = "recurrence_backward",
-                                             .gradient_of = &clv__op_recurrence,
-                                             .takes = "e0 e1 e2 i1 o3 o4 i4 i5 s0 g0 g3 g4",
-                                             .attrs_bytes = CLV__ATTRS_AND_SHAPE(clv__recurrence_attrs),
-                                             .infer = backward_infer,
-                                             .adapt = CLV__TRAINS(adapt),
-                                             .split = backward_split,
-                                             .split_attrs = clv__pair_split_attrs,
-                                             .half_in = 1u << CLV__RNN_B_DY | 1u << CLV__RNN_B_PREV,
-                                             .half_out = 1u << CLV__RNN_DZ | 1u << CLV__RNN_DZH,
-                                             .reference = backward_reference,
-                                             COMMON};
+CLV__TRAIN_OP(recurrence_backward) = {.name = "recurrence_backward",
+                                      .gradient_of = &clv__op_recurrence,
+                                      .takes = "e0 e1 e2 i1 o3 o4 i4 i5 s0 g0 g3 g4",
+                                      .attrs_bytes = CLV__ATTRS_AND_SHAPE(clv__recurrence_attrs),
+                                      .infer = backward_infer,
+                                      .adapt = CLV__TRAINS(adapt),
+                                      .split = backward_split,
+                                      .split_attrs = clv__pair_split_attrs,
+                                      .half_in = 1u << CLV__RNN_B_DY | 1u << CLV__RNN_B_PREV,
+                                      .half_out = 1u << CLV__RNN_DZ | 1u << CLV__RNN_DZH,
+                                      .reference = backward_reference,
+                                      COMMON};
 
 static clv_tensor *build(const clv__call *call) {
     return clv__node_add(&clv__op_recurrence, call->attrs, call->in, call->n_in, ~UINT64_C(3));
 }
 
-const clv__op clv__op_recurrence = {
+CLV__OP(recurrence) = {
     .name = "recurrence",
     .inputs = CLV__INPUTS({"z", "f32[T,N,G]"}, {"weight_hh", "f32[G,H]"}, {"bias_hh", "f32[G]?"},
                           {"h0", "f32[N,H]?"}, {"c0", "f32[N,H]?"}, {"lengths", "int[N]?"}),

@@ -220,20 +220,20 @@ static bool sample(const clv__op *op, int i, clv__sample *out) {
     .outputs = CLV__OUTPUTS({"y", "f32[_,_,_]"}), .attributes_of_call = true,                                \
     .attrs_bytes = sizeof(clv_recurrent_config), .sample = CLV__TRAINS(sample), .build = build
 
-const clv__op clv__op_lstm = {.name = "lstm",
-                              .inputs = CLV__INPUTS({"x", "f32[_,_,_]"}, {"h0", "f32[_,_,_]?"},
-                                                    {"c0", "f32[_,_,_]?"}, {"lengths", "int[_]?"},
-                                                    {"weights", "f32..."}),
-                              .attributes = CLV__ATTRIBUTES(ATTRIBUTES),
-                              COMMON};
+CLV__COMPOSITE(lstm) = {.name = "lstm",
+                        .inputs = CLV__INPUTS({"x", "f32[_,_,_]"}, {"h0", "f32[_,_,_]?"},
+                                              {"c0", "f32[_,_,_]?"}, {"lengths", "int[_]?"},
+                                              {"weights", "f32..."}),
+                        .attributes = CLV__ATTRIBUTES(ATTRIBUTES),
+                        COMMON};
 
-const clv__op clv__op_gru = {.name = "gru",
-                             .inputs = CLV__INPUTS({"x", "f32[_,_,_]"}, {"h0", "f32[_,_,_]?"},
-                                                   {"lengths", "int[_]?"}, {"weights", "f32..."}),
-                             .attributes = CLV__ATTRIBUTES(ATTRIBUTES),
-                             COMMON};
+CLV__COMPOSITE(gru) = {.name = "gru",
+                       .inputs = CLV__INPUTS({"x", "f32[_,_,_]"}, {"h0", "f32[_,_,_]?"},
+                                             {"lengths", "int[_]?"}, {"weights", "f32..."}),
+                       .attributes = CLV__ATTRIBUTES(ATTRIBUTES),
+                       COMMON};
 
-const clv__op clv__op_rnn = {
+CLV__COMPOSITE(rnn) = {
     .name = "rnn",
     .inputs = CLV__INPUTS({"x", "f32[_,_,_]"}, {"h0", "f32[_,_,_]?"}, {"lengths", "int[_]?"},
                           {"weights", "f32..."}),

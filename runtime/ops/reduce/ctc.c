@@ -276,7 +276,7 @@ static bool split(const clv__op_io *io, int i, clv__split *out) {
 
 // ---- the ops --------------------------------------------------------------------------------------------------------
 
-const clv__op clv__op_ctc_backward = {
+CLV__TRAIN_OP(ctc_backward) = {
     CLV__GRADIENT_OF(ctc, "d0 i0 i1 i2 i3 o0 o1 g0"),
     .attrs_bytes = sizeof(ctc_attrs),
     .half_in = 1u << B_X,
@@ -299,7 +299,7 @@ static const clv__op *call_of(const clv__node *node, void *attrs) {
     return &clv__op_ctc_loss;
 }
 
-const clv__op clv__op_ctc = {
+CLV__INNER_OP(ctc) = {
     .name = "ctc",
     .inputs = CLV__INPUTS({"x", "f32[T,N,C]"}, {"targets", "int"}, {"input_lengths", "int[N]"},
                           {"target_lengths", "int[N]"}),
@@ -329,20 +329,20 @@ static clv_tensor *build(const clv__call *call) {
     return clv_mean(clv_div(loss, labels), NULL, 0, false);
 }
 
-const clv__op clv__op_ctc_loss = {
+CLV__COMPOSITE(ctc_loss) = {
     .name = "ctc_loss",
     .inputs = CLV__INPUTS({"x", "f32[T,N,C]"}, {"targets", "int"}, {"input_lengths", "int[N]"},
                           {"target_lengths", "int[N]"}),
-    .attributes =
-        CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, loss_call, blank, "0"), CLV__AT_LEAST(0)},
-                        {CLV__ATTRIBUTE(BOOL, loss_call, zero_infinity, "0")},
-                        {CLV__ATTRIBUTE(INT, loss_call, reduction, "0"), CLV__AT_LEAST(0), CLV__AT_MOST(2)}),
+    .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, loss_call, blank, "0"), CLV__AT_LEAST(0)},
+                                  {CLV__ATTRIBUTE(BOOL, loss_call, zero_infinity, "0")},
+                                  {CLV__ATTRIBUTE(INT, loss_call, reduction, "0"), CLV__AT_LEAST(0),
+                                   CLV__AT_MOST(2)}),
     .outputs = CLV__OUTPUTS({"loss", "f32"}),
     .attributes_of_call = true,
     .attrs_bytes = sizeof(loss_call),
-    .samples = CLV__TRAINS(
-        ((const clv__sample_row[]){{ROW("padded", 9, 3, 5, (3, 4), 1, 4, 8, 9, 1, 4), .quick = true},
-                                   {ROW("sum", 9, 3, 5, (12), 1, 4, 9, 9.25, 3, 4),
-                                    .attrs = &(loss_call){.reduction = CLV_REDUCTION_SUM}},
-                                   {0}})),
+    .samples = CLV__TRAINS(((const clv__sample_row[]){
+        {ROW("padded", 9, 3, 5, (3, 4), 1, 4, 8, 9, 1, 4), .quick = true},
+        {ROW("sum", 9, 3, 5, (12), 1, 4, 9, 9.25, 3, 4),
+         .attrs = &(loss_call){.reduction = CLV_REDUCTION_SUM}},
+        {0}})),
     .build = build};

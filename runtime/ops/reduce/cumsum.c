@@ -276,13 +276,12 @@ static const clv__sample_row cumprod_samples[] = {
     .outputs = CLV__OUTPUTS({"y", "like x"}), .attrs_bytes = sizeof(cumsum_attrs), .half_in = 1,             \
     .half_out = 1, .autocast = CLV__CAST_FLOAT, .infer = infer, .variants = variants,                        \
     .reference = reference, .reduction = reduction, .split = split
-const clv__op clv__op_cumsum = {CUM(cumsum, "f32|i32"), .grad = CLV__TRAINS(grad),
-                                .samples = CLV__TRAINS(samples)};
+CLV__OP(cumsum) = {CUM(cumsum, "f32|i32"), .grad = CLV__TRAINS(grad), .samples = CLV__TRAINS(samples)};
 
 static const int product = 1;
 extern const clv__op clv__op_cumprod;
-const clv__op clv__op_cumprod_backward = {
+CLV__TRAIN_OP(cumprod_backward) = {
     CLV__GRADIENT_OF(cumprod, "d0 i0 g0"), .attrs_bytes = sizeof(cumsum_attrs),     .half_in = 3,
     .variants = backward_variants,         .reference = cumprod_backward_reference, .reduction = reduction};
-const clv__op clv__op_cumprod = {CUM(cumprod, "f32"), .data = &product, CLV__GRADIENT(cumprod),
-                                 .samples = CLV__TRAINS(cumprod_samples)};
+CLV__OP(cumprod) = {CUM(cumprod, "f32"), .data = &product, CLV__GRADIENT(cumprod),
+                    .samples = CLV__TRAINS(cumprod_samples)};

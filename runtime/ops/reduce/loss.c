@@ -232,7 +232,7 @@ static bool ce_split(const clv__op_io *io, int i, clv__split *out) {
 }
 
 extern const clv__op clv__op_cross_entropy, clv__op_mse_loss;
-const clv__op clv__op_cross_entropy_backward = {
+CLV__TRAIN_OP(cross_entropy_backward) = {
     CLV__GRADIENT_OF(cross_entropy,
                      "d0 i0 i1 o1 i2 g0"), // stats are for this alone: no gradient comes through them
     .half_in = 1u << 1,
@@ -249,27 +249,27 @@ static clv_tensor *build(const clv__call *call) {
     return clv__node_add(&clv__op_cross_entropy, NULL, in, in[2] ? 3 : 2, 0);
 }
 
-const clv__op clv__op_cross_entropy_weighted = {
+CLV__COMPOSITE(cross_entropy_weighted) = {
     .name = "cross_entropy_weighted", // as cross_entropy is by name
     .inputs = CLV__INPUTS({"logits", "f32[N,C,*]"}, {"labels", "int[N,*]"}, {"weight", "f32[N,*]?"}),
     .outputs = CLV__OUTPUTS({"loss", "f32[]"}),
-    .samples = CLV__TRAINS(
-        ((const clv__sample_row[]){{.label = "rows of 5",
-                                    .quick = true,
-                                    .in = {CLV__DIMS(4, 5), CLV__DIMS(4)},
-                                    .n_in = 2,
-                                    .i32 = 2,
-                                    .fill = {{0}, {CLV__FILL_INTEGER, 0, 4}}},
-                                   {.label = "weights",
-                                    .in = {CLV__DIMS(4, 5), CLV__DIMS(4), CLV__DIMS(4)},
-                                    .n_in = 3,
-                                    .no_gradient = true, // weights have none; logits' is cross_entropy's
-                                    .i32 = 2,
-                                    .fill = {{0}, {CLV__FILL_INTEGER, 0, 4}, {CLV__FILL_UNIFORM, 0.5, 1}}},
-                                   {0}})),
+    .samples = CLV__TRAINS(((const clv__sample_row[]){
+        {.label = "rows of 5",
+         .quick = true,
+         .in = {CLV__DIMS(4, 5), CLV__DIMS(4)},
+         .n_in = 2,
+         .i32 = 2,
+         .fill = {{0}, {CLV__FILL_INTEGER, 0, 4}}},
+        {.label = "weights",
+         .in = {CLV__DIMS(4, 5), CLV__DIMS(4), CLV__DIMS(4)},
+         .n_in = 3,
+         .no_gradient = true, // weights have none; logits' is cross_entropy's
+         .i32 = 2,
+         .fill = {{0}, {CLV__FILL_INTEGER, 0, 4}, {CLV__FILL_UNIFORM, 0.5, 1}}},
+        {0}})),
     .build = build};
 
-const clv__op clv__op_cross_entropy = {
+CLV__OP(cross_entropy) = {
     .name = "cross_entropy",
     .inputs = CLV__INPUTS({"logits", "f32[N,C,*]"}, {"labels", "int[N,*]"}, {"weight", "f32[N,*]?"}),
     .outputs = CLV__OUTPUTS({"loss", "f32[]"}, {"stats", "f32[2,_]"}),
@@ -379,7 +379,7 @@ static bool mse_split(const clv__op_io *io, int i, clv__split *out) {
     return i < io->in[0].shape.rank;
 }
 
-const clv__op clv__op_mse_loss_backward = {
+CLV__TRAIN_OP(mse_loss_backward) = {
     CLV__GRADIENT_OF(mse_loss, "d0 i0 i1 g0 n1"),
     .half_in = 6,
     .half_out = 1,
@@ -388,7 +388,7 @@ const clv__op clv__op_mse_loss_backward = {
     .cost = mse_cost,
 };
 
-const clv__op clv__op_mse_loss = {
+CLV__OP(mse_loss) = {
     .name = "mse_loss",
     .inputs = CLV__INPUTS({"x", "f32"}, {"target", "like x"}),
     .outputs = CLV__OUTPUTS({"loss", "f32[]"}),

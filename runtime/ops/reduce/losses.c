@@ -77,20 +77,20 @@ static clv_tensor *build_l1(const clv__call *call) {
     return reduced(call, clv_abs(clv_sub(f32(call->in[0]), f32(call->in[1]))));
 }
 
-const clv__op clv__op_l1_loss = {.name = "l1_loss",
-                                 .inputs = CLV__INPUTS({"x", "f32"}, {"target", "like x"}),
-                                 .attributes = CLV__ATTRIBUTES(REDUCTION),
-                                 LOSS,
-                                 SAMPLES({.label = "rows", .quick = true, TWO(5, 7)},
-                                         {.label = "sum", TWO(33), CALL(.reduction = CLV_REDUCTION_SUM)}),
-                                 COMPOSITE(l1)};
+CLV__COMPOSITE(l1_loss) = {.name = "l1_loss",
+                           .inputs = CLV__INPUTS({"x", "f32"}, {"target", "like x"}),
+                           .attributes = CLV__ATTRIBUTES(REDUCTION),
+                           LOSS,
+                           SAMPLES({.label = "rows", .quick = true, TWO(5, 7)},
+                                   {.label = "sum", TWO(33), CALL(.reduction = CLV_REDUCTION_SUM)}),
+                           COMPOSITE(l1)};
 
 static clv_tensor *build_huber(const clv__call *call) {
     clv_tensor *in[] = {f32(call->in[0]), f32(call->in[1])};
     return reduced(call, clv__elementwise(&clv__op_huber, in, call_of(call)->a, 0));
 }
 
-const clv__op clv__op_huber_loss = {
+CLV__COMPOSITE(huber_loss) = {
     .name = "huber_loss",
     .inputs = CLV__INPUTS({"x", "f32"}, {"target", "like x"}),
     WITH(NUMBER("delta", a, "1", CLV__ABOVE(0))),
@@ -106,7 +106,7 @@ static clv_tensor *build_smooth_l1(const clv__call *call) {
     return clv_mul_scalar(reduced(call, clv__elementwise(&clv__op_huber, in, beta, 0)), 1 / beta);
 }
 
-const clv__op clv__op_smooth_l1_loss = {
+CLV__COMPOSITE(smooth_l1_loss) = {
     .name = "smooth_l1_loss",
     .inputs = CLV__INPUTS({"x", "f32"}, {"target", "like x"}),
     WITH(NUMBER("beta", a, "1", CLV__AT_LEAST(0))),
@@ -128,7 +128,7 @@ static clv_tensor *build_bce(const clv__call *call) {
 
 #define POSITIVE                                                                                             \
     { CLV__FILL_UNIFORM, 0.1, 0.9 }
-const clv__op clv__op_binary_cross_entropy_with_logits = {
+CLV__COMPOSITE(binary_cross_entropy_with_logits) = {
     .name = "binary_cross_entropy_with_logits",
     .inputs = CLV__INPUTS({"x", "f32"}, {"target", "like x"}, {"weight", "f32?"}, {"pos_weight", "f32?"}),
     .attributes = CLV__ATTRIBUTES(REDUCTION),
@@ -146,17 +146,17 @@ static clv_tensor *build_kl_div(const clv__call *call) {
                                              : clv__elementwise(&clv__op_kl_term, in, 0, 0));
 }
 
-const clv__op clv__op_kl_div = {.name = "kl_div",
-                                .inputs = CLV__INPUTS({"x", "f32"}, {"target", "like x"}),
-                                WITH(WORD("log_target")),
-                                LOSS,
-                                SAMPLES({.label = "of the batch",
-                                         .quick = true,
-                                         TWO(5, 7),
-                                         CALL(.reduction = CLV_REDUCTION_BATCHMEAN),
-                                         .fill = {{0}, POSITIVE}},
-                                        {.label = "logarithms", TWO(33), CALL(.word = true)}),
-                                COMPOSITE(kl_div)};
+CLV__COMPOSITE(kl_div) = {.name = "kl_div",
+                          .inputs = CLV__INPUTS({"x", "f32"}, {"target", "like x"}),
+                          WITH(WORD("log_target")),
+                          LOSS,
+                          SAMPLES({.label = "of the batch",
+                                   .quick = true,
+                                   TWO(5, 7),
+                                   CALL(.reduction = CLV_REDUCTION_BATCHMEAN),
+                                   .fill = {{0}, POSITIVE}},
+                                  {.label = "logarithms", TWO(33), CALL(.word = true)}),
+                          COMPOSITE(kl_div)};
 
 static clv_tensor *build_nll(const clv__call *call) {
     clv_tensor *log_p = call->in[0], *labels = call->in[1], *weight = call->in[2];
@@ -174,7 +174,7 @@ static clv_tensor *build_nll(const clv__call *call) {
 
 #define CLASSES                                                                                              \
     { CLV__FILL_INTEGER, 0, 4 }
-const clv__op clv__op_nll_loss = {
+CLV__COMPOSITE(nll_loss) = {
     .name = "nll_loss",
     .inputs = CLV__INPUTS({"x", "f32[N,C,*]"}, {"labels", "int[N,*]"}, {"weight", "f32[N,*]?"}),
     .attributes = CLV__ATTRIBUTES(REDUCTION),
@@ -199,7 +199,7 @@ static clv_tensor *build_focal(const clv__call *call) {
     return reduced(call, clv__elementwise(&clv__op_focal, in, a->a, a->b));
 }
 
-const clv__op clv__op_sigmoid_focal_loss = {
+CLV__COMPOSITE(sigmoid_focal_loss) = {
     .name = "sigmoid_focal_loss",
     .inputs = CLV__INPUTS({"x", "f32"}, {"target", "like x"}),
     WITH(NUMBER("alpha", a, "0.25", CLV__NOT_NAN), NUMBER("gamma", b, "2", CLV__AT_LEAST(0))),
@@ -230,24 +230,24 @@ static clv_tensor *build_hinge(const clv__call *call) {
 
 #define SIGNS                                                                                                \
     { CLV__FILL_INTEGER, 0, 1 } // 1, and what is not
-const clv__op clv__op_hinge_embedding_loss = {.name = "hinge_embedding_loss",
-                                              .inputs = CLV__INPUTS({"x", "f32"}, {"target", "like x"}),
-                                              WITH(NUMBER("margin", a, "1", CLV__NOT_NAN)),
-                                              LOSS,
-                                              SAMPLES({.label = "rows",
-                                                       .quick = true,
-                                                       TWO(5, 7),
-                                                       CALL(.a = 0.3F),
-                                                       .fill = {{0}, SIGNS},
-                                                       .no_gradient = true}),
-                                              COMPOSITE(hinge)};
+CLV__COMPOSITE(hinge_embedding_loss) = {.name = "hinge_embedding_loss",
+                                        .inputs = CLV__INPUTS({"x", "f32"}, {"target", "like x"}),
+                                        WITH(NUMBER("margin", a, "1", CLV__NOT_NAN)),
+                                        LOSS,
+                                        SAMPLES({.label = "rows",
+                                                 .quick = true,
+                                                 TWO(5, 7),
+                                                 CALL(.a = 0.3F),
+                                                 .fill = {{0}, SIGNS},
+                                                 .no_gradient = true}),
+                                        COMPOSITE(hinge)};
 
 static clv_tensor *build_ranking(const clv__call *call) {
     clv_tensor *off = clv_mul(clv_sub(f32(call->in[1]), f32(call->in[0])), f32(call->in[2]));
     return reduced(call, clv_relu(clv_add_scalar(off, call_of(call)->a)));
 }
 
-const clv__op clv__op_margin_ranking_loss = {
+CLV__COMPOSITE(margin_ranking_loss) = {
     .name = "margin_ranking_loss",
     .inputs = CLV__INPUTS({"a", "f32"}, {"b", "like a"}, {"target", "like a"}),
     WITH(NUMBER("margin", a, "0", CLV__NOT_NAN)),
@@ -274,7 +274,7 @@ static clv_tensor *build_cosine(const clv__call *call) {
     return reduced(call, clv_where(is_one(f32(call->in[2])), constant_minus(cosine, 1), off));
 }
 
-const clv__op clv__op_cosine_embedding_loss = {
+CLV__COMPOSITE(cosine_embedding_loss) = {
     .name = "cosine_embedding_loss",
     .inputs = CLV__INPUTS({"a", "f32[N,D]"}, {"b", "f32[N,D]"}, {"target", "f32[N]"}),
     WITH(NUMBER("margin", a, "0", CLV__NOT_NAN)),
@@ -308,7 +308,7 @@ static clv_tensor *build_triplet(const clv__call *call) {
 }
 
 #define THREE(...) .in = {CLV__DIMS(__VA_ARGS__), CLV__DIMS(__VA_ARGS__), CLV__DIMS(__VA_ARGS__)}, .n_in = 3
-const clv__op clv__op_triplet_margin_loss = {
+CLV__COMPOSITE(triplet_margin_loss) = {
     .name = "triplet_margin_loss",
     .inputs = CLV__INPUTS({"anchor", "f32[N,D]"}, {"positive", "f32[N,D]"}, {"negative", "f32[N,D]"}),
     WITH(NUMBER("margin", a, "1", CLV__ABOVE(0)), NUMBER("p", b, "2", CLV__ABOVE(0)), WORD("swap")),

@@ -32,7 +32,7 @@ static clv_tensor *build_min(const clv__call *call) {
     return clv_neg(clv_max(clv_neg(call->in[0]), a->axes.at, a->axes.n, a->keepdim));
 }
 
-const clv__op clv__op_min = {
+CLV__COMPOSITE(min) = {
     .name = "min",
     .inputs = CLV__INPUTS({"x", "f32"}),
     .attributes = CLV__ATTRIBUTES(AXES, KEEPDIM),
@@ -50,21 +50,20 @@ static clv_tensor *build_argmin(const clv__call *call) {
     return clv_argmax(clv_neg(call->in[0]), a->axis, a->keepdim);
 }
 
-const clv__op clv__op_argmin = {.name = "argmin",
-                                .inputs = CLV__INPUTS({"x", "f32"}),
-                                .attributes =
-                                    CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, argmin_call, axis, NULL)},
-                                                    {CLV__ATTRIBUTE(BOOL, argmin_call, keepdim, "0")}),
-                                .outputs = CLV__OUTPUTS({"y", "i32"}),
-                                .attributes_of_call = true,
-                                .attrs_bytes = sizeof(argmin_call),
-                                SAMPLES({.label = "rows",
-                                         .quick = true,
-                                         .in = {CLV__DIMS(5, 7)},
-                                         .attrs = &(argmin_call){1, 0},
-                                         DISTINCT,
-                                         .no_gradient = true}),
-                                .build = build_argmin};
+CLV__COMPOSITE(argmin) = {.name = "argmin",
+                          .inputs = CLV__INPUTS({"x", "f32"}),
+                          .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, argmin_call, axis, NULL)},
+                                                        {CLV__ATTRIBUTE(BOOL, argmin_call, keepdim, "0")}),
+                          .outputs = CLV__OUTPUTS({"y", "i32"}),
+                          .attributes_of_call = true,
+                          .attrs_bytes = sizeof(argmin_call),
+                          SAMPLES({.label = "rows",
+                                   .quick = true,
+                                   .in = {CLV__DIMS(5, 7)},
+                                   .attrs = &(argmin_call){1, 0},
+                                   DISTINCT,
+                                   .no_gradient = true}),
+                          .build = build_argmin};
 
 static clv_tensor *build_var(const clv__call *call) {
     const moments_call *a = call_of(call);
@@ -78,7 +77,7 @@ static clv_tensor *build_var(const clv__call *call) {
 
 #define CORRECTION                                                                                           \
     { CLV__ATTRIBUTE(INT, moments_call, correction, "1") }
-const clv__op clv__op_var = {
+CLV__COMPOSITE(var) = {
     .name = "var",
     .inputs = CLV__INPUTS({"x", "f32"}),
     .attributes = CLV__ATTRIBUTES(AXES, CORRECTION, KEEPDIM),
@@ -93,7 +92,7 @@ static clv_tensor *build_std(const clv__call *call) {
     return clv_sqrt(clv_var(call->in[0], a->axes.at, a->axes.n, a->correction, a->keepdim));
 }
 
-const clv__op clv__op_std = {
+CLV__COMPOSITE(std) = {
     .name = "std",
     .inputs = CLV__INPUTS({"x", "f32"}),
     .attributes = CLV__ATTRIBUTES(AXES, CORRECTION, KEEPDIM),
@@ -129,11 +128,11 @@ static clv_tensor *build_vector_norm(const clv__call *call) {
     return p > 0 ? root(sums, p) : clv_pow_scalar(sums, 1 / p);
 }
 
-const clv__op clv__op_vector_norm = {
+CLV__COMPOSITE(vector_norm) = {
     .name = "vector_norm",
     .inputs = CLV__INPUTS({"x", "f32"}),
-    .attributes =
-        CLV__ATTRIBUTES({CLV__ATTRIBUTE(NUMBER, moments_call, p, "2"), CLV__NOT_NAN}, AXES, KEEPDIM),
+    .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(NUMBER, moments_call, p, "2"), CLV__NOT_NAN}, AXES,
+                                  KEEPDIM),
     .outputs = CLV__OUTPUTS({"y", "f32"}),
     SAMPLES(
         {.label = "rows", .quick = true, .in = {CLV__DIMS(5, 7)}, CALL(.p = 2, .axes = {1, {-1}})},
@@ -176,7 +175,7 @@ static clv_tensor *build_prod(const clv__call *call) {
     return clv_reshape(clv_slice(clv_cumprod(x, -1, false, false), -1, count - 1, 1), result);
 }
 
-const clv__op clv__op_prod = {
+CLV__COMPOSITE(prod) = {
     .name = "prod",
     .inputs = CLV__INPUTS({"x", "f32"}),
     .attributes = CLV__ATTRIBUTES(AXES, KEEPDIM),

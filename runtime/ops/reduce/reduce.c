@@ -513,36 +513,19 @@ static clv_tensor *build(const clv__call *call) {
     return clv__node_add(call->op, &attrs, call->in, 1, 0);
 }
 
-#define REDUCTION(id, cast, adapt_)                                                                          \
-    const clv__op clv__op_##id = {                                                                           \
-        .name = #id,                                                                                         \
-        .attrs_bytes = sizeof(reduce_attrs),                                                                 \
-        .inputs = CLV__INPUTS({"x", "f32"}),                                                                 \
-        .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(LIST, reduce_call, axes, "")},                         \
-                                      {CLV__ATTRIBUTE(BOOL, reduce_call, keepdim, "0")}),                    \
-        .outputs = CLV__OUTPUTS({"y", "f32"}),                                                               \
-        .attributes_of_call = true,                                                                          \
-        .build = build,                                                                                      \
-        .call_of = call_of,                                                                                  \
-        .data = &id##_kind,                                                                                  \
-        .half_in = 1,                                                                                        \
-        .half_out = 1,                                                                                       \
-        .autocast = cast,                                                                                    \
-        .infer = reduce_infer,                                                                               \
-        .grad = CLV__TRAINS(id##_grad),                                                                      \
-        .variants = reduce_variants,                                                                         \
-        .reference = reduce_reference,                                                                       \
-        .samples = CLV__TRAINS(reduce_samples),                                                              \
-        .adapt = adapt_,                                                                                     \
-        .cost = reduce_cost,                                                                                 \
-        .reduction = reduce_length,                                                                          \
-        .split = reduce_split,                                                                               \
-    };
-REDUCTION(sum, CLV__CAST_FLOAT, NULL)
-REDUCTION(mean, CLV__CAST_FOLLOW, NULL)
-REDUCTION(max, CLV__CAST_FOLLOW, near_zero)
+#define REDUCTION(id)                                                                                        \
+    .name = #id, .attrs_bytes = sizeof(reduce_attrs), .inputs = CLV__INPUTS({"x", "f32"}),                   \
+    .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(LIST, reduce_call, axes, "")},                             \
+                                  {CLV__ATTRIBUTE(BOOL, reduce_call, keepdim, "0")}),                        \
+    .outputs = CLV__OUTPUTS({"y", "f32"}), .attributes_of_call = true, .build = build, .call_of = call_of,   \
+    .data = &id##_kind, .half_in = 1, .half_out = 1, .infer = reduce_infer, .grad = CLV__TRAINS(id##_grad),  \
+    .variants = reduce_variants, .reference = reduce_reference, .samples = CLV__TRAINS(reduce_samples),      \
+    .cost = reduce_cost, .reduction = reduce_length, .split = reduce_split
+CLV__OP(sum) = {REDUCTION(sum), .autocast = CLV__CAST_FLOAT};
+CLV__OP(mean) = {REDUCTION(mean), .autocast = CLV__CAST_FOLLOW};
+CLV__OP(max) = {REDUCTION(max), .autocast = CLV__CAST_FOLLOW, .adapt = near_zero};
 
-const clv__op clv__op_argmax = {
+CLV__OP(argmax) = {
     .name = "argmax",
     .half_in = 1,
     .attrs_bytes = sizeof(argmax_attrs),
@@ -584,7 +567,7 @@ static clv_tensor *build_sum_to(const clv__call *call) {
     return clv_reshape(mask ? sum_mask(x, mask, true) : x, shape);
 }
 
-const clv__op clv__op_sum_to = {
+CLV__COMPOSITE(sum_to) = {
     .name = "sum_to",
     .inputs = CLV__INPUTS({"x", "f32"}),
     .attributes = CLV__ATTRIBUTES({CLV__SHAPE_ATTRIBUTE("shape")}),

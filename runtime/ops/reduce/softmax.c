@@ -152,8 +152,8 @@ static const clv__sample_row samples[] = {
 extern const clv__op clv__op_softmax, clv__op_log_softmax;
 #define COMMON(row) .attrs_bytes = sizeof(softmax_attrs), CLV__ROW_OP_BY(&row, variants)
 #define GRADIENT(id) CLV__GRADIENT_OF(id, "d0 o0 g0"), .half_out = 1, COMMON(id##_backward)
-const clv__op clv__op_softmax_backward = {GRADIENT(softmax)};
-const clv__op clv__op_log_softmax_backward = {GRADIENT(log_softmax)};
+CLV__TRAIN_OP(softmax_backward) = {GRADIENT(softmax)};
+CLV__TRAIN_OP(log_softmax_backward) = {GRADIENT(log_softmax)};
 
 // The result is f32 in mixed precision, and written twice.
 #define FORWARD_OP(id)                                                                                       \
@@ -161,5 +161,5 @@ const clv__op clv__op_log_softmax_backward = {GRADIENT(log_softmax)};
     .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, softmax_attrs, axis, "-1")}), .half_in = 1,           \
     .autocast = CLV__CAST_FLOAT, .infer = clv__row_op_infer, .samples = CLV__TRAINS(samples),                \
     .split = clv__row_op_split, CLV__GRADIENT(id), COMMON(id)
-const clv__op clv__op_softmax = {FORWARD_OP(softmax)};
-const clv__op clv__op_log_softmax = {FORWARD_OP(log_softmax)};
+CLV__OP(softmax) = {FORWARD_OP(softmax)};
+CLV__OP(log_softmax) = {FORWARD_OP(log_softmax)};

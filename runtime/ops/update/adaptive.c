@@ -68,10 +68,10 @@ static bool rmsprop_sample(const clv__op *op, int i, clv__sample *out) {
 
 static const clv__variant rmsprop_variants[] = CLV__SHARING_VARIANTS(rmsprop_lower);
 
-const clv__op clv__op_rmsprop_update = {
+CLV__TRAIN_OP(rmsprop_update) = {
     .name = "rmsprop_update",
-    .inputs =
-        CLV__UPDATE_INPUTS({"square_avg", "f32[*]"}, {"grad_avg", "f32[*]?"}, {"momentum_buffer", "f32[*]?"}),
+    .inputs = CLV__UPDATE_INPUTS({"square_avg", "f32[*]"}, {"grad_avg", "f32[*]?"},
+                                 {"momentum_buffer", "f32[*]?"}),
     .outputs = CLV__NO_OUTPUTS,
     .attrs_bytes = sizeof(rmsprop_attrs),
     .groups = {CLV__UPDATE_FIRST, RMSPROP_GROUP, RMSPROP_MOST, .sum = GRAD},
@@ -146,7 +146,7 @@ static bool adagrad_sample(const clv__op *op, int i, clv__sample *out) {
 
 static const clv__variant adagrad_variants[] = CLV__SHARING_VARIANTS(adagrad_lower);
 
-const clv__op clv__op_adagrad_update = {
+CLV__TRAIN_OP(adagrad_update) = {
     .name = "adagrad_update",
     .inputs = CLV__UPDATE_INPUTS({"sum", "f32[*]"}),
     .outputs = CLV__NO_OUTPUTS,
@@ -210,7 +210,7 @@ static bool lion_sample(const clv__op *op, int i, clv__sample *out) {
 
 static const clv__variant lion_variants[] = CLV__SHARING_VARIANTS(lion_lower);
 
-const clv__op clv__op_lion_update = {
+CLV__TRAIN_OP(lion_update) = {
     .name = "lion_update",
     .inputs = CLV__UPDATE_INPUTS({"exp_avg", "f32[*]"}),
     .outputs = CLV__NO_OUTPUTS,

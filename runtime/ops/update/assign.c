@@ -106,7 +106,7 @@ static void cost(const clv__op_io *io, clv__cost *out) {
 
 static const clv__variant variants[] = CLV__SHARING_VARIANTS(lower);
 
-const clv__op clv__op_assign_update = {
+CLV__TRAIN_OP(assign_update) = {
     .name = "assign_update",
     .inputs = CLV__INPUTS({"hyper", "f32[5]"}, {"clip_factor", "f32[1]?"}, {"target", "f32[*]"},
                           {"value", "f32[*]"}),

@@ -160,7 +160,7 @@ static bool squares_split(const clv__op_io *io, int i, clv__split *out) {
     .outputs = CLV__OUTPUTS({"sum", "f32[1]"}), .groups = {FIRST, 1, MOST, .chain = true},                   \
     .lower_chain = squares_chain, .chain_cut = CHAIN_CUT, .variants = squares_variants,                      \
     .reference = squares_reference, .split = squares_split
-const clv__op clv__op_sum_squares = {
+CLV__TRAIN_OP(sum_squares) = {
     .name = "sum_squares", .sample = squares_sample, .reduction = squares_reduction, COMMON};
 
 static bool nonfinite_sample(const clv__op *op, int i, clv__sample *out) {
@@ -170,7 +170,7 @@ static bool nonfinite_sample(const clv__op *op, int i, clv__sample *out) {
     return true;
 }
 
-const clv__op clv__op_count_nonfinite = {.name = "count_nonfinite", .sample = nonfinite_sample, COMMON};
+CLV__TRAIN_OP(count_nonfinite) = {.name = "count_nonfinite", .sample = nonfinite_sample, COMMON};
 
 // ---- clipping ---------------------------------------------------------------------------------------------
 
@@ -197,7 +197,7 @@ static const clv__sample_row clip_samples[] = {
 
 static const clv__variant clip_variants[] = {{"plain", .lower = clip_plain}, {0}};
 
-const clv__op clv__op_clip_scale = {
+CLV__TRAIN_OP(clip_scale) = {
     .name = "clip_scale",
     .inputs = CLV__INPUTS({"sum", "f32[1]"}, {"scale", "f32[1]?"}),
     .outputs = CLV__OUTPUTS({"factor", "f32[1]"}),
@@ -280,7 +280,7 @@ static bool scaler_sample(const clv__op *op, int i, clv__sample *out) {
 
 static const clv__variant scaler_variants[] = {{"plain", .lower = scaler_plain}, {0}};
 
-const clv__op clv__op_scaler_step = {
+CLV__TRAIN_OP(scaler_step) = {
     .name = "scaler_step",
     .inputs = CLV__INPUTS({"scale", "f32[1]"}, {"growth_tracker", "f32[1]"}, {"skipped", "f32[1]"},
                           {"nonfinite", "f32[1]"}, {"hyper", "f32[5]"}, {"clip_factor", "f32[1]?"}),

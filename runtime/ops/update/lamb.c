@@ -78,7 +78,7 @@ static bool sample(const clv__op *op, int i, clv__sample *out) {
 
 static const clv__variant variants[] = CLV__SHARING_VARIANTS(lower);
 
-const clv__op clv__op_lamb_update = {
+CLV__TRAIN_OP(lamb_update) = {
     .name = "lamb_update",
     .inputs = CLV__UPDATE_INPUTS({"exp_avg", "f32[*]"}, {"exp_avg_sq", "f32[*]"}),
     .outputs = CLV__NO_OUTPUTS,

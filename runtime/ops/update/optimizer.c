@@ -94,7 +94,7 @@ static bool sgd_sample(const clv__op *op, int i, clv__sample *out) {
 
 static const clv__variant sgd_variants[] = CLV__SHARING_VARIANTS(sgd_lower);
 
-const clv__op clv__op_sgd_update = {
+CLV__TRAIN_OP(sgd_update) = {
     .name = "sgd_update",
     .inputs = CLV__UPDATE_INPUTS({"momentum_buffer", "f32[*]?"}),
     .outputs = CLV__NO_OUTPUTS,
@@ -160,7 +160,7 @@ static bool adam_sample(const clv__op *op, int i, clv__sample *out) {
 
 static const clv__variant adam_variants[] = CLV__SHARING_VARIANTS(adam_lower);
 
-const clv__op clv__op_adam_update = {
+CLV__TRAIN_OP(adam_update) = {
     .name = "adam_update",
     .inputs = CLV__UPDATE_INPUTS({"exp_avg", "f32[*]"}, {"exp_avg_sq", "f32[*]"}),
     .outputs = CLV__NO_OUTPUTS,
