@@ -253,7 +253,10 @@ typedef struct clv_model {
     /** of a model with `build` that gives numbers: a name for each, so that metrics can be of one of them (clv_metric.target);
      *  NULL: none. clv_dataset_info.number_names has those of a table */
     CLV_ARRAY const char *const *number_names;
-    CLV_RESERVED(3);
+    bool
+        any_shape; /**< samples of any shape will do: who brings data may size `input`, or the ports, by them */
+    bool takes_sizes; /**< `user` is NULL or a clv_gpt_config */
+    CLV_RESERVED(2);
 } clv_model;
 
 /** What any model takes, and what its results are compared with: a model with `build` has the input `x` and the target `labels`. The

@@ -211,8 +211,10 @@ typedef struct clv_loss {
     double (*sum)(const float *output, const void *target, const clv_loss_sizes *sizes,
                   const struct clv_loss *loss);
     const void
-        *user; /**< for both; of cross_entropy and bce_with_logits NULL, or a double: label smoothing */
-    CLV_RESERVED(4);
+        *user;       /**< for both; of cross_entropy and bce_with_logits NULL, or a double: label smoothing */
+    bool of_classes; /**< targets are classes */
+    bool of_sequences; /**< and of a sample fewer than it has results */
+    CLV_RESERVED(3);
 } clv_loss;
 
 /**

@@ -150,7 +150,7 @@ static clv_status read_sizes(clv_runtime *runtime, const clv_archive *archive, c
                  "'%s' holds weights that do not say which GPT they are of; clv_gpt_weights_save writes "
                  "weights that do, and a program that rewrites them must keep their metadata",
                  path);
-    config->model = strcmp(model, "gpt") ? decoder->name : NULL;
+    config->model = decoder == clv__decoder_find(NULL) ? NULL : decoder->name;
     for (int i = 0; i < N_SIZES; i++) {
         int64_t *size = size_of(config, i);
         if (i >= N_NEEDED && !clv_archive_text(archive, sizes[i].key)) continue;

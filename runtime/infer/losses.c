@@ -332,15 +332,18 @@ static double ctc_sum(const float *output, const void *target, const clv_loss_si
 // ---- all of them ------------------------------------------------------------------------------------------
 
 static const clv_loss losses[] = {
-    {.name = "cross_entropy", .build = CLV__TRAINS(cross_entropy), .sum = cross_entropy_sum},
+    {.name = "cross_entropy",
+     .build = CLV__TRAINS(cross_entropy),
+     .sum = cross_entropy_sum,
+     .of_classes = true},
     {.name = "mse", .build = CLV__TRAINS(mse), .sum = mse_sum},
     {.name = "l1", .build = CLV__TRAINS(l1), .sum = l1_sum},
     {.name = "huber", .build = CLV__TRAINS(huber), .sum = huber_sum},
     {.name = "focal", .build = CLV__TRAINS(focal), .sum = focal_sum},
     {.name = "bce_with_logits", .build = CLV__TRAINS(bce_with_logits), .sum = bce_with_logits_sum},
-    {.name = "nll", .build = CLV__TRAINS(nll), .sum = nll_sum},
+    {.name = "nll", .build = CLV__TRAINS(nll), .sum = nll_sum, .of_classes = true},
     {.name = "kl_div", .build = CLV__TRAINS(kl_div), .sum = kl_div_sum},
-    {.name = "ctc", .build = CLV__TRAINS(ctc), .sum = ctc_sum},
+    {.name = "ctc", .build = CLV__TRAINS(ctc), .sum = ctc_sum, .of_classes = true, .of_sequences = true},
 };
 
 enum { N_LOSSES = sizeof losses / sizeof *losses };

@@ -22,6 +22,7 @@ static const clv__decoder decoders[] = {
      .sizes = {.vocabulary = 50257, .context = 1024, .width = 768, .heads = 12, .layers = 12, .tied = 1},
      .layers = clv__gpt_layers,
      .steps = true,
+     .in_out = true,
      .base = "transformer.",
      .tokens = "transformer.wte.weight",
      .places = "transformer.wpe.weight",

@@ -11,7 +11,8 @@ typedef struct clv__decoder {
     clv_gpt_config sizes; // where none are given
     /** Logits of tokens [N,T]; with a position, [1], of one token [1], by what earlier steps kept. A config without zeros. */
     clv_tensor *(*layers)(clv_tensor *tokens, clv_tensor *position, const clv_gpt_config *config);
-    bool steps; // are there such layers for one token?
+    bool steps;  // are there such layers for one token?
+    bool in_out; // weights lie [in, out]
     // Of its weights: what stands before all names but the last layer's (NULL: nothing), the embeddings of tokens and of places
     // (NULL: none), and a tensor of the last layer, whose number stands between both.
     const char *base, *tokens, *places, *last[2];

@@ -31,7 +31,7 @@ static clv_tensor *linear_in_out(clv_tensor *x, const char *name, int64_t out_fe
 static clv_tensor *linear(clv_tensor *x, const char *name, int64_t out_features, float std,
                           const clv_gpt_config *config) {
     const clv_init init = {CLV_INIT_NORMAL, 0, std};
-    if (config->model && !strcmp(config->model, "gpt2")) return linear_in_out(x, name, out_features, init);
+    if (clv__decoder_find(config->model)->in_out) return linear_in_out(x, name, out_features, init);
     return clv_nn_linear(x, name, out_features,
                          &(clv_nn_linear_config){.weight_init = &init, .bias_init = &zeros});
 }

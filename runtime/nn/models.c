@@ -89,19 +89,13 @@ static const clv_port bert_inputs[] = {{.name = "input_ids", .dtype = CLV_DTYPE_
 static const clv_port bert_targets[] = {{.name = "labels", .classes = 2}};
 
 static const clv_model models[] = {
-#define X(id, function, channels, height, width, n_classes, about)                                           \
-    {.name = #id,                                                                                            \
-     .text = about,                                                                                          \
-     .build = clv__##function,                                                                               \
-     .input = {channels, height, width},                                                                     \
-     .classes = n_classes},
+#define PICTURES(id, function, channels, height, width, n_classes, about)                                    \
+    .name = #id, .text = about, .build = clv__##function, .input = {channels, height, width},                \
+    .classes = n_classes
+#define X(id, ...) {PICTURES(id, __VA_ARGS__)},
+#define A(id, ...) {PICTURES(id, __VA_ARGS__), .any_shape = true},
 #define P(id, function, channels, height, width, n_classes, about)                                           \
-    {.name = #id,                                                                                            \
-     .text = about,                                                                                          \
-     .build = clv__##function,                                                                               \
-     .input = {channels, height, width},                                                                     \
-     .classes = n_classes,                                                                                   \
-     .target = {height, width}},
+    {PICTURES(id, function, channels, height, width, n_classes, about), .target = {height, width}},
 #define T(id, function, tokens, vocabulary, about)                                                           \
     {.name = #id,                                                                                            \
      .text = about,                                                                                          \
@@ -109,7 +103,8 @@ static const clv_model models[] = {
      .input = {tokens},                                                                                      \
      .classes = vocabulary,                                                                                  \
      .dtype = CLV_DTYPE_I32,                                                                                 \
-     .target = {tokens}},
+     .target = {tokens},                                                                                     \
+     .takes_sizes = true},
 #define M(id, function, ports, about)                                                                        \
     {.name = #id,                                                                                            \
      .text = about,                                                                                          \
@@ -117,12 +112,16 @@ static const clv_model models[] = {
      .inputs = ports##_inputs,                                                                               \
      .n_inputs = sizeof ports##_inputs / sizeof *ports##_inputs,                                             \
      .targets = ports##_targets,                                                                             \
-     .n_targets = sizeof ports##_targets / sizeof *ports##_targets},
+     .n_targets = sizeof ports##_targets / sizeof *ports##_targets,                                          \
+     .any_shape = true,                                                                                      \
+     .takes_sizes = true},
 #include "models.def"
 #undef M
 #undef T
 #undef P
+#undef A
 #undef X
+#undef PICTURES
 };
 
 const clv_model *clv_model_get(int index) {

@@ -6,6 +6,7 @@
 #include "cleave/nn.h"
 
 #define X(name, build, ...) clv_tensor *clv__##build(clv_tensor *x, const clv_model *model);
+#define A X
 #define P X
 #define T(...)
 #define M(id, build, ...)                                                                                    \
@@ -14,6 +15,7 @@
 #undef M
 #undef T
 #undef P
+#undef A
 #undef X
 
 clv_tensor *clv__build_decoder(clv_tensor *tokens, const clv_model *model);

@@ -156,7 +156,7 @@ static int take_input(run_job *job, int i) {
                         "'%s': '%s' holds %s, and the model takes %s; numpy mends it with %s.astype('%s')",
                         path, name, clv_dtype_name(array->type), whole ? "int32" : "float32", name,
                         whole ? "int32" : "float32");
-    if (cli_sized_by_data(job->model) && array->shape.rank == 2)
+    if (job->model->any_shape && job->model->build_all && array->shape.rank == 2)
         job->fields.port[i].dims[0] = array->shape.dims[1];
     if (array->shape.rank < 1 || !is_of_port(array, &job->fields.port[i])) {
         const clv_shape shape =

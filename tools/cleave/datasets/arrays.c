@@ -254,12 +254,7 @@ bool cli_as_i32(const clv_array *array, clv_array *out) {
 
 /** Is the i-th target's loss one of labels that have no place of their own among the steps of a result? */
 static bool of_steps(const cli_fields *fields, int i) {
-    return fields->loss[i].loss && !strcmp(fields->loss[i].loss->name, "ctc");
-}
-
-/** Is a loss of classes? */
-static bool of_classes(const char *loss) {
-    return !strcmp(loss, "cross_entropy") || !strcmp(loss, "nll") || !strcmp(loss, "ctc");
+    return fields->loss[i].loss && fields->loss[i].loss->of_sequences;
 }
 
 /** The largest whole number of an array, but for ignored labels; -1 if there is one below 0. */
@@ -293,7 +288,7 @@ static int describe(const clv_archive *archive, const cli_args *args, const clv_
     for (int d = 1; d < array->shape.rank; d++) port->dims[d - 1] = array->shape.dims[d];
     const bool whole = array->type != CLV_DTYPE_F32;
     const clv_loss *loss = target ? fields->loss[i - fields->n_inputs].loss : NULL;
-    if (target && whole && loss && !of_classes(loss->name))
+    if (target && whole && loss && !loss->of_classes)
         return cli_fail(EXIT_FAILED,
                         "'%s': target '%s' holds %s, which are classes, and %s wants numbers; numpy "
                         "mends it with %s.astype('float32')",
@@ -305,7 +300,7 @@ static int describe(const clv_archive *archive, const cli_args *args, const clv_
                         path, name, clv_dtype_name(array->type), name,
                         args->inputs ? "" : ", or name the inputs with --inputs");
     if (!target && of_file && !model->build_all) port->dtype = model->dtype;
-    if (!target || !whole || (port->classes && !cli_sized_by_data(model))) return EXIT_DONE;
+    if (!target || !whole || (port->classes && !(own && model->any_shape))) return EXIT_DONE;
     const int64_t most = largest(args, array);
     if (most < 0)
         return cli_fail(EXIT_FAILED,
@@ -485,13 +480,8 @@ static int take_pixels(const clv_model *model, cli_fields *fields) {
     return EXIT_DONE;
 }
 
-bool cli_sized_by_data(const clv_model *model) {
-    return !strcmp(model->name, "bert_base");
-}
-
-/** Ports as the arrays are: labels of ctc are fewer than steps, and bert_base takes any number of tokens. */
+/** Ports as the arrays are where a model takes any shape. Labels of sequences always: fewer than results. */
 static void size_ports(cli_fields *fields, clv_model *model) {
-    const bool all = cli_sized_by_data(model);
     for (int i = 0; i < model->n_inputs; i++) fields->sized[i] = model->inputs[i];
     for (int i = 0; i < model->n_targets; i++) fields->sized[model->n_inputs + i] = model->targets[i];
     model->inputs = fields->sized, model->targets = fields->sized + model->n_inputs;
@@ -499,14 +489,14 @@ static void size_ports(cli_fields *fields, clv_model *model) {
         for (int k = 0; k < fields->n_inputs + fields->n_targets; k++) {
             clv_port *port = &fields->sized[i];
             const bool labels = k >= fields->n_inputs && of_steps(fields, k - fields->n_inputs);
-            if (!(all || labels) || strcmp(fields->name[k], port->name) != 0) continue;
+            if (!(model->any_shape || labels) || strcmp(fields->name[k], port->name) != 0) continue;
             port->dims[0] = fields->port[k].dims[0];
-            if (all && i >= model->n_inputs) port->classes = fields->port[k].classes;
+            if (model->any_shape && i >= model->n_inputs) port->classes = fields->port[k].classes;
         }
 }
 
-/** A bert_base of the sizes that its weights tell. */
-static int size_bert(clv_runtime *runtime, const cli_args *args, cli_fields *fields, clv_model *model) {
+/** A model of the sizes that its weights tell. */
+static int size_by_weights(clv_runtime *runtime, const cli_args *args, cli_fields *fields, clv_model *model) {
     fields->gpt = (clv_gpt_config){.dropout = 0.1f};
     model->user = &fields->gpt;
     if (!args->weights) return EXIT_DONE;
@@ -548,7 +538,7 @@ int cli_model_of_fields(clv_runtime *runtime, const cli_args *args, const clv_mo
     if (model->build_all) {
         *out = *model;
         size_ports(fields, out);
-        return cli_sized_by_data(model) ? size_bert(runtime, args, fields, out) : EXIT_DONE;
+        return model->takes_sizes ? size_by_weights(runtime, args, fields, out) : EXIT_DONE;
     }
     const bool rows = cli_takes_rows(model);
     if (!rows && fields->n_inputs > 1)

@@ -30,8 +30,6 @@ clv_status cli_read_arrays(clv_runtime *runtime, const char *path, clv_archive *
 /** The model for such fields: one that names ports itself as it is. Prints what does not fit. */
 int cli_model_of_fields(clv_runtime *runtime, const cli_args *args, const clv_model *model,
                         cli_fields *fields, clv_model *out);
-/** Is a model that names its ports built for as many tokens and classes as arrays have? */
-bool cli_sized_by_data(const clv_model *model);
 /** Mean and scale of a target in the record of weights; none: 0. False: they are no numbers. */
 bool cli_field_scale(const json_t *target, double *mean, double *scale);
 /** What weights keep of them, to be freed; NULL: no memory. */

@@ -95,7 +95,7 @@ void cli_tell_text(const cli_source *source) {
             "%lld different tokens, and %lld to learn from: too few of each, and every step computes all of "
             "them; --vocabulary bytes has 256\n",
             (long long)vocabulary, (long long)learnt);
-    if (learnt < SHORT_TEXT && !sized && strcmp(source->model->name, "lstm_lm"))
+    if (learnt < SHORT_TEXT && !sized && source->model->input[0] > 48)
         fprintf(stderr,
                 "%lld tokens to learn from are few for %s as large as it is by default: --width 48 --heads 4 "
                 "--layers 2 --context 48 is many times as fast, and may learn as much\n",

@@ -35,13 +35,12 @@ const clv_model *cli_model(const char *name) {
 }
 
 bool cli_is_decoder(const clv_model *model) {
-    return model && model->build && model->build == clv_model_find("gpt")->build;
+    return model && model->build && model->takes_sizes;
 }
 
 bool cli_takes_rows(const clv_model *model) {
     return !model->build_all && model->dtype != CLV_DTYPE_I32 &&
-           (!strcmp(model->name, "mlp") || !strcmp(model->name, "linear") || !model->input[0] ||
-            !model->input[1]);
+           (model->any_shape || !model->input[0] || !model->input[1]);
 }
 
 int cli_check_rows(const clv_model *model) {
