@@ -33,7 +33,8 @@ typedef struct clv_onnx_config {
      *  of these is there: all */
     CLV_OR_NULL const char *targets;
     /** with a target of the loss `ctc`: the name of one more input of the model, whole numbers [N], how many steps of each sample count. Its
-     *  result is then the logarithms of probabilities, where past them only the blank can be. NULL: none, and all steps count */
+     *  result is then the logarithms of probabilities, where past them only the blank can be. A dataset with lengths below 0 or above the
+     *  steps is refused; of other inputs, which nobody looks at, these are none and all steps. NULL: none, and all steps count */
     CLV_OR_NULL const char *input_lengths;
     CLV_RESERVED(2);
 } clv_onnx_config;

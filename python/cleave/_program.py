@@ -190,7 +190,7 @@ def _(x):
 
 
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction=1, zero_infinity=False):
-    """torch.ctc_loss, whose lengths torch.export does not trace."""
+    """torch.ctc_loss, whose lengths torch.export does not trace. A length that PyTorch refuses makes the loss NaN."""
     return _traced_ctc_loss(log_probs, targets, *(torch.as_tensor(x) for x in (input_lengths, target_lengths)), blank, reduction, zero_infinity)
 
 

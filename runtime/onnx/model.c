@@ -228,6 +228,9 @@ static clv_status read_output(clv_onnx *onnx, clv__error *error, clv_shape shape
                  "'%s': the result '%s' is %s, and ctc wants a score for each class at each step, [N,T,C] or "
                  "[T,N,C]",
                  onnx->file->path, name, clv_shape_text(&shape, text, sizeof text));
+    clv_port *lengths = steps && onnx->input_lengths ? &onnx->ports[onnx->n_inputs - 1] : NULL;
+    if (lengths && (!lengths->classes || shape.dims[1] < lengths->classes))
+        lengths->classes = shape.dims[1] + 1; // 0 to all steps: what a dataset has is held against it
     const bool classes = !numbers && (shape.rank == 2 || (shape.rank == 3 && (tokens || steps))) &&
                          shape.dims[shape.rank - 1] > 1;
     port->name = name;

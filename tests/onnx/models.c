@@ -204,6 +204,43 @@ TEST(ports) {
     close_golden(&g);
 }
 
+/** Lengths are 0 to all steps: PyTorch refuses others, too. */
+TEST(lengths) {
+    clv_onnx *onnx;
+    must(clv_onnx_read(runtime, FOLDER "sounds.onnx",
+                       &(clv_onnx_config){.targets = "y=ctc", .input_lengths = "steps"}, &onnx));
+    const clv_model *model = clv_onnx_info_get(onnx).model;
+    assert_int_equal(model->inputs[1].classes, 8);
+    static const char *const sentences[] = {
+        "input 'steps': indices up to 8 do not fit model '" FOLDER "sounds.onnx', which takes 0 to 7",
+        "input 'steps': some indices are below 0, model '" FOLDER "sounds.onnx' takes 0 to 7", NULL};
+    for (int32_t last = 0; last < 3; last++) {
+        float x[2 * 7 * 3] = {0};
+        int32_t y[2 * 7] = {1, 2, 3}, steps[2] = {7, (int32_t[]){8, -1, 0}[last]};
+        for (int k = 3; k < 14; k++) y[k] = CLV_LABEL_IGNORED;
+        clv_array arrays[] = {{NULL, CLV_DTYPE_F32, CLV_SHAPE(2, 7, 3), x, .borrowed = true},
+                              {NULL, CLV_DTYPE_I32, CLV_SHAPE(2), steps, .borrowed = true},
+                              {NULL, CLV_DTYPE_I32, CLV_SHAPE(2, 7), y, .borrowed = true}};
+        const clv_field fields[] = {
+            {.name = "x", .array = &arrays[0]},
+            {.name = "steps", .array = &arrays[1]},
+            {.name = "y", .role = CLV_PORT_TARGET, .array = &arrays[2], .classes = 5}};
+        clv_dataset *dataset;
+        clv_trainer *trainer = NULL;
+        must(clv_dataset_from_fields(runtime, NULL, fields, 3, NULL, &dataset));
+        const clv_train_loss loss = {.target = "y", .loss = clv_loss_find("ctc")};
+        const clv_train_config config = {
+            .model = model, .train = dataset, .losses = &loss, .n_losses = 1, .lr = 0.1};
+        const clv_status status = clv_trainer_create(runtime, &config, &trainer);
+        if (!sentences[last]) must(status);
+        if (sentences[last]) assert_int_equal(status, CLV_E_VALUE);
+        if (sentences[last]) assert_string_equal(clv_runtime_error(runtime), sentences[last]);
+        clv_trainer_destroy(trainer);
+        clv_dataset_destroy(dataset);
+    }
+    clv_onnx_destroy(onnx);
+}
+
 FIXTURE(begin) {
     runtime = clv__test_runtime(NULL);
 }
