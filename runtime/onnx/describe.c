@@ -24,33 +24,9 @@ static const struct {
     const char *name;
     int bits;
 } dtypes[CLV__ONNX_DTYPES] = {
-    [CLV__ONNX_UNDEFINED] = {"undefined", 0},
-    [CLV__ONNX_FLOAT] = {"float", 32},
-    [CLV__ONNX_UINT8] = {"uint8", 8},
-    [CLV__ONNX_INT8] = {"int8", 8},
-    [CLV__ONNX_UINT16] = {"uint16", 16},
-    [CLV__ONNX_INT16] = {"int16", 16},
-    [CLV__ONNX_INT32] = {"int32", 32},
-    [CLV__ONNX_INT64] = {"int64", 64},
-    [CLV__ONNX_STRING] = {"string", 0},
-    [CLV__ONNX_BOOL] = {"bool", 8},
-    [CLV__ONNX_FLOAT16] = {"float16", 16},
-    [CLV__ONNX_DOUBLE] = {"double", 64},
-    [CLV__ONNX_UINT32] = {"uint32", 32},
-    [CLV__ONNX_UINT64] = {"uint64", 64},
-    [CLV__ONNX_COMPLEX64] = {"complex64", 64},
-    [CLV__ONNX_COMPLEX128] = {"complex128", 128},
-    [CLV__ONNX_BFLOAT16] = {"bfloat16", 16},
-    [CLV__ONNX_FLOAT8E4M3FN] = {"float8e4m3fn", 8},
-    [CLV__ONNX_FLOAT8E4M3FNUZ] = {"float8e4m3fnuz", 8},
-    [CLV__ONNX_FLOAT8E5M2] = {"float8e5m2", 8},
-    [CLV__ONNX_FLOAT8E5M2FNUZ] = {"float8e5m2fnuz", 8},
-    [CLV__ONNX_UINT4] = {"uint4", 4},
-    [CLV__ONNX_INT4] = {"int4", 4},
-    [CLV__ONNX_FLOAT4E2M1] = {"float4e2m1", 4},
-    [CLV__ONNX_FLOAT8E8M0] = {"float8e8m0", 8},
-    [CLV__ONNX_UINT2] = {"uint2", 2},
-    [CLV__ONNX_INT2] = {"int2", 2},
+#define D(id, name, bits, list, ours) {name, bits},
+#include "onnx/dtypes.def"
+#undef D
 };
 
 static bool known(clv__onnx_dtype dtype) {

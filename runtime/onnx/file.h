@@ -31,35 +31,11 @@ typedef struct clv__onnx_text {
     size_t n;
 } clv__onnx_text;
 
-/** TensorProto.DataType, by its numbers. */
+/** TensorProto.DataType (dtypes.def). */
 typedef enum clv__onnx_dtype {
-    CLV__ONNX_UNDEFINED,
-    CLV__ONNX_FLOAT,
-    CLV__ONNX_UINT8,
-    CLV__ONNX_INT8,
-    CLV__ONNX_UINT16,
-    CLV__ONNX_INT16,
-    CLV__ONNX_INT32,
-    CLV__ONNX_INT64,
-    CLV__ONNX_STRING,
-    CLV__ONNX_BOOL,
-    CLV__ONNX_FLOAT16,
-    CLV__ONNX_DOUBLE,
-    CLV__ONNX_UINT32,
-    CLV__ONNX_UINT64,
-    CLV__ONNX_COMPLEX64,
-    CLV__ONNX_COMPLEX128,
-    CLV__ONNX_BFLOAT16,
-    CLV__ONNX_FLOAT8E4M3FN,
-    CLV__ONNX_FLOAT8E4M3FNUZ,
-    CLV__ONNX_FLOAT8E5M2,
-    CLV__ONNX_FLOAT8E5M2FNUZ,
-    CLV__ONNX_UINT4,
-    CLV__ONNX_INT4,
-    CLV__ONNX_FLOAT4E2M1,
-    CLV__ONNX_FLOAT8E8M0,
-    CLV__ONNX_UINT2,
-    CLV__ONNX_INT2,
+#define D(id, name, bits, list, ours) CLV__ONNX_##id,
+#include "onnx/dtypes.def"
+#undef D
     CLV__ONNX_DTYPES
 } clv__onnx_dtype;
 

@@ -11,6 +11,7 @@
 
 /** Fields of a TensorProto. */
 enum {
+    NO_LIST = 0,
     SEGMENT = 3,
     FLOATS = 4,
     INT32S = 5,
@@ -81,31 +82,16 @@ static const struct {
     clv__wire_type type;
     size_t bytes; // of the data that a number of the list becomes: its low ones
 } lists[CLV__ONNX_DTYPES] = {
-    [CLV__ONNX_FLOAT] = {FLOATS, CLV__WIRE_FIXED32, 4},
-    [CLV__ONNX_COMPLEX64] = {FLOATS, CLV__WIRE_FIXED32, 4},
-    [CLV__ONNX_DOUBLE] = {DOUBLES, CLV__WIRE_FIXED64, 8},
-    [CLV__ONNX_COMPLEX128] = {DOUBLES, CLV__WIRE_FIXED64, 8},
-    [CLV__ONNX_INT64] = {INT64S, CLV__WIRE_VARINT, 8},
-    [CLV__ONNX_UINT64] = {UINT64S, CLV__WIRE_VARINT, 8},
-    [CLV__ONNX_UINT32] = {UINT64S, CLV__WIRE_VARINT, 4},
-    [CLV__ONNX_INT32] = {INT32S, CLV__WIRE_VARINT, 4},
-    [CLV__ONNX_INT16] = {INT32S, CLV__WIRE_VARINT, 2},
-    [CLV__ONNX_UINT16] = {INT32S, CLV__WIRE_VARINT, 2},
-    [CLV__ONNX_FLOAT16] = {INT32S, CLV__WIRE_VARINT, 2},
-    [CLV__ONNX_BFLOAT16] = {INT32S, CLV__WIRE_VARINT, 2},
-    [CLV__ONNX_INT8] = {INT32S, CLV__WIRE_VARINT, 1},
-    [CLV__ONNX_UINT8] = {INT32S, CLV__WIRE_VARINT, 1},
-    [CLV__ONNX_BOOL] = {INT32S, CLV__WIRE_VARINT, 1},
-    [CLV__ONNX_FLOAT8E4M3FN] = {INT32S, CLV__WIRE_VARINT, 1},
-    [CLV__ONNX_FLOAT8E4M3FNUZ] = {INT32S, CLV__WIRE_VARINT, 1},
-    [CLV__ONNX_FLOAT8E5M2] = {INT32S, CLV__WIRE_VARINT, 1},
-    [CLV__ONNX_FLOAT8E5M2FNUZ] = {INT32S, CLV__WIRE_VARINT, 1},
-    [CLV__ONNX_FLOAT8E8M0] = {INT32S, CLV__WIRE_VARINT, 1},
-    [CLV__ONNX_UINT4] = {INT32S, CLV__WIRE_VARINT, 1}, // two elements
-    [CLV__ONNX_INT4] = {INT32S, CLV__WIRE_VARINT, 1},
-    [CLV__ONNX_FLOAT4E2M1] = {INT32S, CLV__WIRE_VARINT, 1},
-    [CLV__ONNX_UINT2] = {INT32S, CLV__WIRE_VARINT, 1}, // four
-    [CLV__ONNX_INT2] = {INT32S, CLV__WIRE_VARINT, 1},
+#define D(id, name, bits, list, ours)                                                                        \
+    {list,                                                                                                   \
+     list == FLOATS    ? CLV__WIRE_FIXED32                                                                   \
+     : list == DOUBLES ? CLV__WIRE_FIXED64                                                                   \
+                       : CLV__WIRE_VARINT,                                                                   \
+     list == FLOATS    ? 4                                                                                   \
+     : list == DOUBLES ? 8                                                                                   \
+                       : (bits + 7) / 8},
+#include "onnx/dtypes.def"
+#undef D
 };
 
 static clv_status damaged(clv__onnx_reader *r, const clv__onnx_tensor *t, const clv__wire *wire) {

@@ -20,17 +20,13 @@ void clv__writer_cannot(clv__onnx_writer *w, const char *why) {
 }
 
 clv__onnx_dtype clv__writer_dtype_of(clv_dtype dtype) {
-    switch (dtype) {
-    case CLV_DTYPE_F32: return CLV__ONNX_FLOAT;
-    case CLV_DTYPE_F16: return CLV__ONNX_FLOAT16;
-    case CLV_DTYPE_BF16: return CLV__ONNX_BFLOAT16;
-    case CLV_DTYPE_I32: return CLV__ONNX_INT32;
-    case CLV_DTYPE_I64: return CLV__ONNX_INT64;
-    case CLV_DTYPE_U8: return CLV__ONNX_UINT8;
-    case CLV_DTYPE_I8: return CLV__ONNX_INT8;
-    case CLV_DTYPE_BOOL: return CLV__ONNX_BOOL;
-    case CLV_DTYPE_NONE: break;
-    }
+    static const clv_dtype ours[] = {
+#define D(id, name, bits, list, ours) CLV_DTYPE_##ours,
+#include "onnx/dtypes.def"
+#undef D
+    };
+    for (int i = 0; i < CLV__ONNX_DTYPES; i++)
+        if (ours[i] == dtype) return (clv__onnx_dtype)i;
     return CLV__ONNX_UNDEFINED;
 }
 
