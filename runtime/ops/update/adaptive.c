@@ -46,41 +46,28 @@ static void rmsprop_slice(const clv__ref *ref, int group, double factor) {
     }
 }
 
-static void rmsprop_reference(const clv__ref *ref) {
-    clv__update_reference(ref, rmsprop_slice);
-}
-
-static bool rmsprop_sample(const clv__op *op, int i, clv__sample *out) {
-    static const rmsprop_attrs plain = {0.99f, 0.01f, 0, 1e-8f, 0, 1},
-                               decay = {0.9f, 0.1f, 0.9f, 1e-8f, 0.1f, 0.5f};
-    static const clv__update_case cases[] = {
-        {.label = "plain", .attrs = &plain, .states = 1, .positive = 1},
-        {.label = "momentum, weight decay, clipped",
-         .attrs = &decay,
-         .states = 5,
-         .positive = 1,
-         .clip = true},
-        {.label = "centered", .attrs = &plain, .states = 3, .positive = 1, .small = 2},
-        {.label = "all, two terms", .attrs = &plain, .states = 7, .positive = 1, .small = 2, .terms = true},
-    };
-    return clv__update_sample(op, cases, sizeof cases / sizeof *cases, i, out);
-}
-
-static const clv__variant rmsprop_variants[] = CLV__SHARING_VARIANTS(rmsprop_lower);
+static const rmsprop_attrs rmsprop_plain = {0.99f, 0.01f, 0, 1e-8f, 0, 1},
+                           rmsprop_decay = {0.9f, 0.1f, 0.9f, 1e-8f, 0.1f, 0.5f};
+static const clv__update_case rmsprop_cases[] = {
+    {.label = "plain", .attrs = &rmsprop_plain, .states = 1, .positive = 1},
+    {.label = "momentum, weight decay, clipped",
+     .attrs = &rmsprop_decay,
+     .states = 5,
+     .positive = 1,
+     .clip = true},
+    {.label = "centered", .attrs = &rmsprop_plain, .states = 3, .positive = 1, .small = 2},
+    {.label = "all, two terms",
+     .attrs = &rmsprop_plain,
+     .states = 7,
+     .positive = 1,
+     .small = 2,
+     .terms = true},
+    {0}};
 
 CLV__TRAIN_OP(rmsprop_update) = {
-    .name = "rmsprop_update",
+    CLV__UPDATE(rmsprop, RMSPROP_GROUP, RMSPROP_MOST),
     .inputs = CLV__UPDATE_INPUTS({"square_avg", "f32[*]"}, {"grad_avg", "f32[*]?"},
                                  {"momentum_buffer", "f32[*]?"}),
-    .outputs = CLV__NO_OUTPUTS,
-    .attrs_bytes = sizeof(rmsprop_attrs),
-    .groups = {CLV__UPDATE_FIRST, RMSPROP_GROUP, RMSPROP_MOST, .sum = GRAD},
-    .mutates = CLV__IN_EACH_GROUP(1u << PARAM | 1u << SQUARES | 1u << MEANS | 1u << BUFFER, RMSPROP_GROUP,
-                                  RMSPROP_MOST),
-    .variants = rmsprop_variants,
-    .reference = rmsprop_reference,
-    .sample = rmsprop_sample,
-    .cost = clv__update_cost,
     .split = clv__update_split,
 };
 
@@ -126,37 +113,20 @@ static void adagrad_slice(const clv__ref *ref, int group, double factor) {
     }
 }
 
-static void adagrad_reference(const clv__ref *ref) {
-    clv__update_reference(ref, adagrad_slice);
-}
-
-static bool adagrad_sample(const clv__op *op, int i, clv__sample *out) {
-    static const adagrad_attrs plain = {1e-10f, 0, 1}, decay = {1e-3f, 0.1f, 0.5f};
-    static const clv__update_case cases[] = {
-        {.label = "plain", .attrs = &plain, .states = 1, .positive = 1},
-        {.label = "weight decay, clipped, two terms",
-         .attrs = &decay,
-         .states = 1,
-         .positive = 1,
-         .clip = true,
-         .terms = true},
-    };
-    return clv__update_sample(op, cases, sizeof cases / sizeof *cases, i, out);
-}
-
-static const clv__variant adagrad_variants[] = CLV__SHARING_VARIANTS(adagrad_lower);
+static const adagrad_attrs adagrad_plain = {1e-10f, 0, 1}, adagrad_decay = {1e-3f, 0.1f, 0.5f};
+static const clv__update_case adagrad_cases[] = {
+    {.label = "plain", .attrs = &adagrad_plain, .states = 1, .positive = 1},
+    {.label = "weight decay, clipped, two terms",
+     .attrs = &adagrad_decay,
+     .states = 1,
+     .positive = 1,
+     .clip = true,
+     .terms = true},
+    {0}};
 
 CLV__TRAIN_OP(adagrad_update) = {
-    .name = "adagrad_update",
+    CLV__UPDATE(adagrad, ONE_GROUP, ONE_MOST),
     .inputs = CLV__UPDATE_INPUTS({"sum", "f32[*]"}),
-    .outputs = CLV__NO_OUTPUTS,
-    .attrs_bytes = sizeof(adagrad_attrs),
-    .groups = {CLV__UPDATE_FIRST, ONE_GROUP, ONE_MOST, .sum = GRAD},
-    .mutates = CLV__IN_EACH_GROUP(1u << PARAM | 1u << KEPT, ONE_GROUP, ONE_MOST),
-    .variants = adagrad_variants,
-    .reference = adagrad_reference,
-    .sample = adagrad_sample,
-    .cost = clv__update_cost,
     .split = clv__update_split,
 };
 
@@ -190,37 +160,19 @@ static void lion_slice(const clv__ref *ref, int group, double factor) {
     }
 }
 
-static void lion_reference(const clv__ref *ref) {
-    clv__update_reference(ref, lion_slice);
-}
-
-static bool lion_sample(const clv__op *op, int i, clv__sample *out) {
-    static const lion_attrs plain = {0.9f, 0.1f, 0.99f, 0.01f, 0, 1},
-                            decay = {0.5f, 0.5f, 0.9f, 0.1f, 0.1f, 0.5f};
-    static const clv__update_case cases[] = {
-        {.label = "plain", .attrs = &plain, .states = 1},
-        {.label = "weight decay, clipped, two terms",
-         .attrs = &decay,
-         .states = 1,
-         .clip = true,
-         .terms = true},
-    };
-    return clv__update_sample(op, cases, sizeof cases / sizeof *cases, i, out);
-}
-
-static const clv__variant lion_variants[] = CLV__SHARING_VARIANTS(lion_lower);
+static const lion_attrs lion_plain = {0.9f, 0.1f, 0.99f, 0.01f, 0, 1},
+                        lion_decay = {0.5f, 0.5f, 0.9f, 0.1f, 0.1f, 0.5f};
+static const clv__update_case lion_cases[] = {{.label = "plain", .attrs = &lion_plain, .states = 1},
+                                              {.label = "weight decay, clipped, two terms",
+                                               .attrs = &lion_decay,
+                                               .states = 1,
+                                               .clip = true,
+                                               .terms = true},
+                                              {0}};
 
 CLV__TRAIN_OP(lion_update) = {
-    .name = "lion_update",
+    CLV__UPDATE(lion, ONE_GROUP, ONE_MOST),
     .inputs = CLV__UPDATE_INPUTS({"exp_avg", "f32[*]"}),
-    .outputs = CLV__NO_OUTPUTS,
-    .attrs_bytes = sizeof(lion_attrs),
-    .groups = {CLV__UPDATE_FIRST, ONE_GROUP, ONE_MOST, .sum = GRAD},
-    .mutates = CLV__IN_EACH_GROUP(1u << PARAM | 1u << KEPT, ONE_GROUP, ONE_MOST),
-    .variants = lion_variants,
-    .reference = lion_reference,
-    .sample = lion_sample,
-    .cost = clv__update_cost,
     .split = clv__update_split,
 };
 

@@ -15,7 +15,7 @@ typedef struct lamb_attrs {
     float beta1, rest1, beta2, rest2, eps, weight_decay, lr_factor; // rest: 1 - beta
 } lamb_attrs;
 
-static void lower(clv__launches *list, const clv__op_io *io) {
+static void lamb_lower(clv__launches *list, const clv__op_io *io) {
     const lamb_attrs *a = io->attrs;
     const int slices = clv__groups_most(io->op, list->device), n = clv__groups_of(io);
     int64_t parts, sizes[MOST] = {0};
@@ -37,7 +37,7 @@ static void lower(clv__launches *list, const clv__op_io *io) {
     CLV__ARGS(list, launch, NULL, "w", .part = trust, CLV__FLOATS(a->eps, a->weight_decay, a->lr_factor));
 }
 
-static void slice(const clv__ref *ref, int group, double factor) {
+static void lamb_slice(const clv__ref *ref, int group, double factor) {
     const lamb_attrs *a = ref->io->attrs;
     double *const *in = &ref->in[clv__update_at(ref->io, group, 0)];
     const double *hyper = ref->in[CLV__UPDATE_HYPER];
@@ -61,34 +61,17 @@ static void slice(const clv__ref *ref, int group, double factor) {
     }
 }
 
-static void reference(const clv__ref *ref) {
-    clv__update_reference(ref, slice);
-}
-
-static bool sample(const clv__op *op, int i, clv__sample *out) {
-    static const lamb_attrs plain = {0.9f, 0.1f, 0.999f, 0.001f, 1e-6f, 0, 1},
-                            decay = {0.9f, 0.1f, 0.99f, 0.01f, 1e-3f, 0.1f, 0.5f};
-    static const clv__update_case cases[] = {
-        {.label = "plain", .attrs = &plain, .states = 3, .positive = 2},
-        {.label = "weight decay, clipped", .attrs = &decay, .states = 3, .positive = 2, .clip = true},
-        {.label = "two terms", .attrs = &plain, .states = 3, .positive = 2, .terms = true},
-    };
-    return clv__update_sample(op, cases, sizeof cases / sizeof *cases, i, out);
-}
-
-static const clv__variant variants[] = CLV__SHARING_VARIANTS(lower);
+static const lamb_attrs lamb_plain = {0.9f, 0.1f, 0.999f, 0.001f, 1e-6f, 0, 1},
+                        lamb_decay = {0.9f, 0.1f, 0.99f, 0.01f, 1e-3f, 0.1f, 0.5f};
+static const clv__update_case lamb_cases[] = {
+    {.label = "plain", .attrs = &lamb_plain, .states = 3, .positive = 2},
+    {.label = "weight decay, clipped", .attrs = &lamb_decay, .states = 3, .positive = 2, .clip = true},
+    {.label = "two terms", .attrs = &lamb_plain, .states = 3, .positive = 2, .terms = true},
+    {0}};
 
 CLV__TRAIN_OP(lamb_update) = {
-    .name = "lamb_update",
+    CLV__UPDATE(lamb, GROUP, MOST),
     .inputs = CLV__UPDATE_INPUTS({"exp_avg", "f32[*]"}, {"exp_avg_sq", "f32[*]"}),
-    .outputs = CLV__NO_OUTPUTS,
-    .attrs_bytes = sizeof(lamb_attrs),
-    .groups = {CLV__UPDATE_FIRST, GROUP, MOST, .sum = GRAD},
-    .mutates = CLV__IN_EACH_GROUP(1u << PARAM | 1u << AVG | 1u << AVG_SQ, GROUP, MOST),
-    .variants = variants,
-    .reference = reference,
-    .sample = sample,
-    .cost = clv__update_cost,
 };
 
 void clv__lamb_add(const clv_optimizer_config *c, float lr_factor, clv_tensor *parameter,

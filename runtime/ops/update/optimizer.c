@@ -71,40 +71,23 @@ static void sgd_slice(const clv__ref *ref, int group, double factor) {
     }
 }
 
-static void sgd_reference(const clv__ref *ref) {
-    clv__update_reference(ref, sgd_slice);
-}
-
-static bool sgd_sample(const clv__op *op, int i, clv__sample *out) {
-    static const sgd_attrs plain = {0, 1, 0, 0, 1}, decay = {0, 1, 0.1f, 0, 0.5f},
-                           damped = {0.9f, 0.5f, 0.01f, 0, 1}, nesterov = {0.9f, 1, 0.01f, 1, 1};
-    static const clv__update_case cases[] = {
-        {.label = "plain", .attrs = &plain},
-        {.label = "weight decay, clipped", .attrs = &decay, .clip = true},
-        {.label = "momentum, first step", .attrs = &damped, .states = 1, .first = true},
-        {.label = "momentum, dampening, two terms",
-         .attrs = &damped,
-         .states = 1,
-         .clip = true,
-         .terms = true},
-        {.label = "Nesterov", .attrs = &nesterov, .states = 1},
-    };
-    return clv__update_sample(op, cases, sizeof cases / sizeof *cases, i, out);
-}
-
-static const clv__variant sgd_variants[] = CLV__SHARING_VARIANTS(sgd_lower);
+static const sgd_attrs sgd_plain = {0, 1, 0, 0, 1}, sgd_decay = {0, 1, 0.1f, 0, 0.5f},
+                       sgd_damped = {0.9f, 0.5f, 0.01f, 0, 1}, sgd_nesterov = {0.9f, 1, 0.01f, 1, 1};
+static const clv__update_case sgd_cases[] = {
+    {.label = "plain", .attrs = &sgd_plain},
+    {.label = "weight decay, clipped", .attrs = &sgd_decay, .clip = true},
+    {.label = "momentum, first step", .attrs = &sgd_damped, .states = 1, .first = true},
+    {.label = "momentum, dampening, two terms",
+     .attrs = &sgd_damped,
+     .states = 1,
+     .clip = true,
+     .terms = true},
+    {.label = "Nesterov", .attrs = &sgd_nesterov, .states = 1},
+    {0}};
 
 CLV__TRAIN_OP(sgd_update) = {
-    .name = "sgd_update",
+    CLV__UPDATE(sgd, SGD_GROUP, SGD_MOST),
     .inputs = CLV__UPDATE_INPUTS({"momentum_buffer", "f32[*]?"}),
-    .outputs = CLV__NO_OUTPUTS,
-    .attrs_bytes = sizeof(sgd_attrs),
-    .groups = {FIRST, SGD_GROUP, SGD_MOST, .sum = GRAD},
-    .mutates = CLV__IN_EACH_GROUP(1u << PARAM | 1u << BUFFER, SGD_GROUP, SGD_MOST),
-    .variants = sgd_variants,
-    .reference = sgd_reference,
-    .sample = sgd_sample,
-    .cost = clv__update_cost,
     .split = clv__update_split,
 };
 
@@ -142,35 +125,18 @@ static void adam_slice(const clv__ref *ref, int group, double factor) {
     }
 }
 
-static void adam_reference(const clv__ref *ref) {
-    clv__update_reference(ref, adam_slice);
-}
-
-static bool adam_sample(const clv__op *op, int i, clv__sample *out) {
-    static const adam_attrs adam = {0.9f, 0.1f, 0.999f, 0.001f, 1e-8f, 0, 0, 1},
-                            decay = {0.9f, 0.1f, 0.99f, 0.01f, 1e-3f, 0.1f, 0, 1},
-                            adamw = {0.9f, 0.1f, 0.999f, 0.001f, 1e-8f, 0, 0.1f, 0.5f};
-    static const clv__update_case cases[] = {
-        {.label = "Adam", .attrs = &adam, .states = 3, .positive = 2},
-        {.label = "Adam, weight decay, clipped", .attrs = &decay, .states = 3, .positive = 2, .clip = true},
-        {.label = "AdamW, two terms", .attrs = &adamw, .states = 3, .positive = 2, .terms = true},
-    };
-    return clv__update_sample(op, cases, sizeof cases / sizeof *cases, i, out);
-}
-
-static const clv__variant adam_variants[] = CLV__SHARING_VARIANTS(adam_lower);
+static const adam_attrs adam_adam = {0.9f, 0.1f, 0.999f, 0.001f, 1e-8f, 0, 0, 1},
+                        adam_decay = {0.9f, 0.1f, 0.99f, 0.01f, 1e-3f, 0.1f, 0, 1},
+                        adam_adamw = {0.9f, 0.1f, 0.999f, 0.001f, 1e-8f, 0, 0.1f, 0.5f};
+static const clv__update_case adam_cases[] = {
+    {.label = "Adam", .attrs = &adam_adam, .states = 3, .positive = 2},
+    {.label = "Adam, weight decay, clipped", .attrs = &adam_decay, .states = 3, .positive = 2, .clip = true},
+    {.label = "AdamW, two terms", .attrs = &adam_adamw, .states = 3, .positive = 2, .terms = true},
+    {0}};
 
 CLV__TRAIN_OP(adam_update) = {
-    .name = "adam_update",
+    CLV__UPDATE(adam, ADAM_GROUP, ADAM_MOST),
     .inputs = CLV__UPDATE_INPUTS({"exp_avg", "f32[*]"}, {"exp_avg_sq", "f32[*]"}),
-    .outputs = CLV__NO_OUTPUTS,
-    .attrs_bytes = sizeof(adam_attrs),
-    .groups = {FIRST, ADAM_GROUP, ADAM_MOST, .sum = GRAD},
-    .mutates = CLV__IN_EACH_GROUP(1u << PARAM | 1u << AVG | 1u << AVG_SQ, ADAM_GROUP, ADAM_MOST),
-    .variants = adam_variants,
-    .reference = adam_reference,
-    .sample = adam_sample,
-    .cost = clv__update_cost,
     .split = clv__update_split,
 };
 

@@ -48,10 +48,10 @@ double clv__update_gradient(const clv__ref *ref, int group, int64_t i) {
     return in[TERM] ? in[GRAD][i] + in[TERM][i] : in[GRAD][i];
 }
 
-void clv__update_reference(const clv__ref *ref,
-                           void (*slice)(const clv__ref *ref, int group, double factor)) {
+void clv__update_reference(const clv__ref *ref) {
+    const clv__update *update = ref->io->op->data;
     const double factor = ref->in[CLIP] ? ref->in[CLIP][0] : 1;
-    for (int g = 0; factor >= 0 && g < clv__groups_of(ref->io); g++) slice(ref, g, factor);
+    for (int g = 0; factor >= 0 && g < clv__groups_of(ref->io); g++) update->slice(ref, g, factor);
 }
 
 void clv__update_cost(const clv__op_io *io, clv__cost *cost) {
@@ -94,8 +94,10 @@ static const struct update_shapes {
     {false, {3, 1, 257, 1025, 7, 0, 64, 1023, 5, 2, 1}, 11},
 };
 
-bool clv__update_sample(const clv__op *op, const clv__update_case *cases, int n_cases, int i,
-                        clv__sample *out) {
+bool clv__update_sample(const clv__op *op, int i, clv__sample *out) {
+    const clv__update_case *cases = ((const clv__update *)op->data)->cases;
+    int n_cases = 0;
+    while (cases[n_cases].label) n_cases++;
     if (i < 0 || i >= n_cases * (int)(sizeof shapes / sizeof *shapes)) return false;
     const struct update_shapes *s = &shapes[i / n_cases];
     const clv__update_case *c = &cases[i % n_cases];

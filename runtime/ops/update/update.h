@@ -14,10 +14,6 @@ enum { CLV__UPDATE_HYPER, CLV__UPDATE_CLIP, CLV__UPDATE_FIRST };
 // In a group: the gradient is GRAD, or GRAD + TERM; states from STATE on.
 enum { CLV__UPDATE_PARAM, CLV__UPDATE_GRAD, CLV__UPDATE_TERM, CLV__UPDATE_STATE };
 
-// Bits of a group's inputs, for all groups.
-#define CLV__IN_EACH_GROUP(bits, size, most)                                                                 \
-    ((((UINT64_C(1) << (size) * (most)) - 1) / ((1u << (size)) - 1) * (bits)) << CLV__UPDATE_FIRST)
-
 /** What is the same for all parameters, and what every group begins with; its states follow. */
 #define CLV__UPDATE_INPUTS(...)                                                                              \
     CLV__INPUTS({"hyper", "f32[5]"}, {"clip_factor", "f32[1]?"}, {"parameter", "f32[*]"},                    \
@@ -42,8 +38,8 @@ clv__launch *clv__update_launch(clv__launches *list, const clv__op_io *io, const
 clv__launch *clv__update_launch_slices(clv__launches *list, const clv__op_io *io, const char *entry,
                                        const int *order, int64_t *parts);
 
-/** A reference: `slice` does a group's elements, whose gradient is times `factor`. Nothing where the factor is negative. */
-void clv__update_reference(const clv__ref *ref, void (*slice)(const clv__ref *ref, int group, double factor));
+/** Each group's elements by its slice. Nothing where the factor is negative. */
+void clv__update_reference(const clv__ref *ref);
 /** Element i of a group's gradient. */
 double clv__update_gradient(const clv__ref *ref, int group, int64_t i);
 
@@ -59,8 +55,25 @@ typedef struct clv__update_case {
     bool first, clip, terms;
 } clv__update_case;
 /** The i-th sample: the cases on each of some shapes, with hyper values of a first or a later step. */
-bool clv__update_sample(const clv__op *op, const clv__update_case *cases, int n_cases, int i,
-                        clv__sample *out);
+bool clv__update_sample(const clv__op *op, int i, clv__sample *out);
+
+/** What an update's `data` points to. */
+typedef struct clv__update {
+    void (*slice)(const clv__ref *ref, int group,
+                  double factor);  // a group's elements, whose gradient is times `factor`
+    const clv__update_case *cases; // ends with an empty one
+} clv__update;
+/** Of a descriptor: all but the states and the split. It has id##_attrs, id##_lower, id##_slice and id##_cases, and writes parameters and
+ *  states. */
+#define CLV__UPDATE(id, size, most)                                                                          \
+    .name = #id "_update", .outputs = CLV__NO_OUTPUTS, .attrs_bytes = sizeof(id##_attrs),                    \
+    .groups = {CLV__UPDATE_FIRST, size, most, .sum = CLV__UPDATE_GRAD},                                      \
+    .mutates = (((UINT64_C(1) << (size) * (most)) - 1) / ((1u << (size)) - 1) *                              \
+                ((1u << (size)) - 1 - (1u << CLV__UPDATE_GRAD | 1u << CLV__UPDATE_TERM)))                    \
+               << CLV__UPDATE_FIRST,                                                                         \
+    .variants = (const clv__variant[])CLV__SHARING_VARIANTS(id##_lower),                                     \
+    .data = &(const clv__update){id##_slice, id##_cases}, .reference = clv__update_reference,                \
+    .sample = clv__update_sample, .cost = clv__update_cost
 
 /** The decimal number that the caller wrote: 0.999f means 0.999, not 0.99900001287. 1 - beta2 has lost 5e-5 of itself otherwise. */
 double clv__update_decimal(float value);
