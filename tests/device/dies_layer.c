@@ -131,13 +131,7 @@ static cl_int CL_API_CALL my_clGetProgramInfo(cl_program program, cl_program_inf
     return code;
 }
 
-CL_API_ENTRY API cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t n, void *out, size_t *size) {
-    return layer_info("clv dies layer", what, n, out, size);
-}
-
-CL_API_ENTRY API cl_int CL_API_CALL clInitLayer(cl_uint n, const struct _cl_icd_dispatch *target,
-                                                cl_uint *n_out, const struct _cl_icd_dispatch **out) {
-    layer_begin(n, target, n_out, out);
+LAYER("clv dies layer") {
     LAYER_TAKE(clBuildProgram)
     LAYER_TAKE(clGetPlatformInfo)
     LAYER_TAKE(clGetProgramInfo)

@@ -73,7 +73,7 @@ static inline cl_int layer_info(const char *name, cl_layer_info what, size_t n, 
     return CL_SUCCESS;
 }
 
-/** The first thing in clInitLayer: what lies below has n entries, ours is handed out with as many. */
+/** What lies below has n entries, ours is handed out with as many. */
 static inline void layer_begin(cl_uint n, const struct _cl_icd_dispatch *target, cl_uint *n_out,
                                const struct _cl_icd_dispatch **out) {
     size_t bytes = n * sizeof(void *);
@@ -82,5 +82,19 @@ static inline void layer_begin(cl_uint n, const struct _cl_icd_dispatch *target,
     *n_out = n;
     *out = &above;
 }
+
+/** A layer of that name. The body takes what it stands before: `LAYER("name") { LAYER_TAKE(clFinish) return CL_SUCCESS; }` */
+#define LAYER(name)                                                                                          \
+    static cl_int layer_take(void);                                                                          \
+    CL_API_ENTRY API cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t n, void *out,              \
+                                                       size_t *size) {                                       \
+        return layer_info(name, what, n, out, size);                                                         \
+    }                                                                                                        \
+    CL_API_ENTRY API cl_int CL_API_CALL clInitLayer(cl_uint n, const struct _cl_icd_dispatch *target,        \
+                                                    cl_uint *n_out, const struct _cl_icd_dispatch **out) {   \
+        layer_begin(n, target, n_out, out);                                                                  \
+        return layer_take();                                                                                 \
+    }                                                                                                        \
+    static cl_int layer_take(void)
 
 #endif

@@ -176,13 +176,7 @@ static cl_context CL_API_CALL my_clCreateContext(
     return context;
 }
 
-CL_API_ENTRY API cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t n, void *out, size_t *size) {
-    return layer_info("clv lost layer", what, n, out, size);
-}
-
-CL_API_ENTRY API cl_int CL_API_CALL clInitLayer(cl_uint n, const struct _cl_icd_dispatch *target,
-                                                cl_uint *n_out, const struct _cl_icd_dispatch **out) {
-    layer_begin(n, target, n_out, out);
+LAYER("clv lost layer") {
     LAYER_ENQUEUES(LAYER_TAKE)
     LAYER_CREATES(LAYER_TAKE_CREATE)
     LAYER_TAKE(clEnqueueNDRangeKernel)

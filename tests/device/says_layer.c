@@ -199,13 +199,7 @@ static cl_int CL_API_CALL my_clEnqueueNDRangeKernel(cl_command_queue queue, cl_k
     return below.clEnqueueNDRangeKernel(queue, kernel, dims, offset, global, local, n_list, list, event);
 }
 
-CL_API_ENTRY API cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t n, void *out, size_t *size) {
-    return layer_info("clv says layer", what, n, out, size);
-}
-
-CL_API_ENTRY API cl_int CL_API_CALL clInitLayer(cl_uint n, const struct _cl_icd_dispatch *target,
-                                                cl_uint *n_out, const struct _cl_icd_dispatch **out) {
-    layer_begin(n, target, n_out, out);
+LAYER("clv says layer") {
     LAYER_TAKE(clGetPlatformInfo)
     LAYER_TAKE(clGetDeviceInfo)
     LAYER_TAKE(clCreateProgramWithSource)

@@ -48,13 +48,7 @@ static cl_int CL_API_CALL my_clGetPlatformIDs(cl_uint room, cl_platform_id *plat
     return below.clGetPlatformIDs(room, platforms, n);
 }
 
-CL_API_ENTRY API cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t n, void *out, size_t *size) {
-    return layer_info("clv dying layer", what, n, out, size);
-}
-
-CL_API_ENTRY API cl_int CL_API_CALL clInitLayer(cl_uint n, const struct _cl_icd_dispatch *target,
-                                                cl_uint *n_out, const struct _cl_icd_dispatch **out) {
-    layer_begin(n, target, n_out, out);
+LAYER("clv dying layer") {
     LAYER_TAKE(clGetDeviceIDs)
     LAYER_TAKE(clGetPlatformIDs)
     return CL_SUCCESS;

@@ -38,13 +38,7 @@ static cl_program CL_API_CALL my_clCreateProgramWithSource(cl_context context, c
     return program;
 }
 
-CL_API_ENTRY API cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t n, void *out, size_t *size) {
-    return layer_info("clv faulty compiler", what, n, out, size);
-}
-
-CL_API_ENTRY API cl_int CL_API_CALL clInitLayer(cl_uint n, const struct _cl_icd_dispatch *target,
-                                                cl_uint *n_out, const struct _cl_icd_dispatch **out) {
-    layer_begin(n, target, n_out, out);
+LAYER("clv faulty compiler") {
     LAYER_TAKE(clCreateProgramWithSource)
     return CL_SUCCESS;
 }
