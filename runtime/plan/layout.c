@@ -155,10 +155,15 @@ static clv_status lay_out_together(clv_plan *plan, int place_index, clv__block *
 static clv_status lay_out_arenas(clv_plan *plan, int index, clv__block *blocks) {
     clv__place *at = &plan->places[index];
     const size_t chunk = (size_t)at->device->info.max_alloc_bytes & ~(at->alignment - 1);
-    clv__room gradients = {.chunk = chunk}, activations = {.chunk = chunk};
-    at->gradients = at->activations = (clv__layout){.chunk = chunk};
-    int n = gather_values(plan, index, CLV__IN_GRADIENTS, blocks);
-    clv_status status = place(plan, blocks, n, &gradients, &at->gradients);
+    clv__room gradients = {.chunk = chunk}, activations = {.chunk = chunk}, once = {.chunk = chunk};
+    at->gradients = at->activations = at->once = (clv__layout){.chunk = chunk};
+    int n = gather_values(plan, index, CLV__IN_ONCE, blocks);
+    clv_status status = place(plan, blocks, n, &once, &at->once);
+    if (status == CLV_OK) {
+        take_offsets(plan, blocks, n);
+        n = gather_values(plan, index, CLV__IN_GRADIENTS, blocks);
+        status = place(plan, blocks, n, &gradients, &at->gradients);
+    }
     if (status == CLV_OK) {
         take_offsets(plan, blocks, n);
         n = gather_values(plan, index, CLV__IN_ACTIVATIONS, blocks);
@@ -171,6 +176,7 @@ static clv_status lay_out_arenas(clv_plan *plan, int index, clv__block *blocks) 
                            &(arena){CLV__IN_GRADIENTS, &gradients, at->gradients.bytes});
         if (plan->tight) status = lay_out_together(plan, index, blocks);
     }
+    clv__room_reset(&once);
     clv__room_reset(&gradients);
     clv__room_reset(&activations);
     return status;
