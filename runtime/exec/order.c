@@ -64,7 +64,8 @@ static void protect(clv__executor *executor, const clv__value *value, size_t nex
         if (i == n) return; // made by nobody here
         found = (next + i) % n;
     }
-    for (int slot = 0; slot < CLV__SLOTS; slot++) executor->commands[slot][first + found].after_downloads = true;
+    for (int slot = 0; slot < CLV__SLOTS; slot++)
+        executor->commands[slot][first + found].after_downloads = true;
 }
 
 void clv__executor_order(clv__executor *executor) {

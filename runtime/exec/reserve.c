@@ -72,8 +72,8 @@ static bool arenas_serves(const clv_session *session, const clv_plan *plan, cons
     const clv__arenas *arenas = clv__session_arenas(session, place->device);
     if (!arenas || place->gradients.bytes > arenas->gradients.layout.bytes ||
         place->activations.bytes > arenas->activations.layout.bytes ||
-        place->once.bytes > arenas->once.layout.bytes || place->workspace_bytes > arenas->workspace.bytes || clv__io_bytes(place) > arenas->io.layout.bytes ||
-        clv__staging_bytes(place) > arenas->staging.bytes)
+        place->once.bytes > arenas->once.layout.bytes || place->workspace_bytes > arenas->workspace.bytes ||
+        clv__io_bytes(place) > arenas->io.layout.bytes || clv__staging_bytes(place) > arenas->staging.bytes)
         return false;
     for (int i = 0; i < place->n_persistents; i++) {
         if (!clv__session_kept(session, plan->values[place->persistents[i]].tensor->name, place->device))
@@ -137,7 +137,8 @@ static demand demand_of(const clv__arenas *arenas, const demand *had, clv_plan *
 }
 
 static size_t arena_bytes(const demand *d) {
-    return d->gradients.bytes + d->activations.bytes + d->once.bytes + d->workspace + d->io.bytes + d->staging;
+    return d->gradients.bytes + d->activations.bytes + d->once.bytes + d->workspace + d->io.bytes +
+           d->staging;
 }
 
 /** Does an earlier plan keep this tensor on the device? */

@@ -88,7 +88,7 @@ typedef struct clv__plan_node {
     // together. NULL: it is a node of the graph, done whole
     const clv__node *whole;
     int slice, slices;
-    bool once;                   // done in a run's first step, and after parameters were written; such nodes come first: once.c
+    bool once; // done in a run's first step, and after parameters were written; such nodes come first: once.c
     bool again;                  // computes what an earlier node of the plan computed, and was dropped
     const clv__variant *variant; // COMPUTE; NULL: the reference (host device), or a view
     clv__chosen chosen;

@@ -171,7 +171,8 @@ static clv_status lay_out_arenas(clv_plan *plan, int index, clv__block *blocks) 
     }
     if (status == CLV_OK) {
         take_offsets(plan, blocks, n);
-        size_t room = at->activations.bytes > at->same_session_bytes ? at->activations.bytes : at->same_session_bytes;
+        size_t room =
+            at->activations.bytes > at->same_session_bytes ? at->activations.bytes : at->same_session_bytes;
         fill_in_workspaces(plan, index, &(arena){CLV__IN_ACTIVATIONS, &activations, room},
                            &(arena){CLV__IN_GRADIENTS, &gradients, at->gradients.bytes});
         if (plan->tight) status = lay_out_together(plan, index, blocks);
@@ -193,7 +194,8 @@ static clv_status lay_out(clv_plan *plan, int index) {
 /** The next place of so many bytes in a layout in which tensors lie one after the other. */
 static size_t next_in(clv__layout *layout, size_t bytes) {
     size_t at = layout->bytes;
-    if (bytes && layout->chunk && bytes <= layout->chunk && at / layout->chunk != (at + bytes - 1) / layout->chunk)
+    if (bytes && layout->chunk && bytes <= layout->chunk &&
+        at / layout->chunk != (at + bytes - 1) / layout->chunk)
         at = (at / layout->chunk + 1) * layout->chunk;
     layout->bytes = at + bytes;
     return at;

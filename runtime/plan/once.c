@@ -25,7 +25,8 @@ static bool applies(const clv_plan *plan) {
     for (int i = 0; i < plan->n_places; i++) fed += plan->places[i].n_inputs;
     for (size_t i = 0; i < plan->n_nodes; i++)
         if (plan->nodes[i].node && plan->nodes[i].node->phase != CLV__FORWARD) return false;
-    return fed && !plan->trains && !plan->graph->training && !plan->same_session && !plan->no_fuse && !plan->no_once;
+    return fed && !plan->trains && !plan->graph->training && !plan->same_session && !plan->no_fuse &&
+           !plan->no_once;
 }
 
 /** By value: what forbids that it is made once. */
@@ -100,7 +101,8 @@ static bool gather_parts(const clv__launches *list, parts *all) {
         for (int k = 0; k < list->items[l].n_slots; k++) {
             const clv__slot *slot = &list->items[l].slots[k];
             const part *same = find_part(all, slot);
-            if (slot->kind != CLV__SLOT_WORKSPACE || !slot->bytes || (same && same->bytes == slot->bytes)) continue;
+            if (slot->kind != CLV__SLOT_WORKSPACE || !slot->bytes || (same && same->bytes == slot->bytes))
+                continue;
             for (int i = 0; i < all->n; i++)
                 if (overlap(&all->items[i], slot)) return false;
             if (all->n == MOST_PARTS) return false;
@@ -111,7 +113,8 @@ static bool gather_parts(const clv__launches *list, parts *all) {
 }
 
 /** Does a launch read constants, and nothing else but what such launches before it made of them? */
-static bool reads_constants(const clv__plan_node *at, const clv__launch *launch, const bool *constant, parts *all) {
+static bool reads_constants(const clv__plan_node *at, const clv__launch *launch, const bool *constant,
+                            parts *all) {
     bool any = false;
     for (int k = 0; k < launch->n_slots; k++) {
         const clv__slot *slot = &launch->slots[k];
@@ -199,7 +202,8 @@ static clv_status take_launches(clv_plan *plan, clv__plan_node *at, size_t n, co
     first.once = true;
     first.variant = at->variant;
     first.chosen = at->chosen;
-    first.launches = (clv__launches){.device = list->device, .items = clv__alloc(n, sizeof *list->items), .room = n};
+    first.launches =
+        (clv__launches){.device = list->device, .items = clv__alloc(n, sizeof *list->items), .room = n};
     if (!first.launches.items) return clv__plan_no_memory(plan);
     list->workspace_bytes = close_gaps(list, all, moved);
     for (int i = 0; i < all->n; i++)
@@ -231,7 +235,8 @@ static clv_status take_launches(clv_plan *plan, clv__plan_node *at, size_t n, co
 
 static clv_status split(clv_plan *plan, clv__plan_node *at, const bool *constant) {
     parts all = {0};
-    if (!clv__by_kernels(plan, at) || at->launches.n < 2 || at->node->io.op->mutates || !gather_parts(&at->launches, &all))
+    if (!clv__by_kernels(plan, at) || at->launches.n < 2 || at->node->io.op->mutates ||
+        !gather_parts(&at->launches, &all))
         return CLV_OK;
     bool *once = clv__alloc(at->launches.n, sizeof *once);
     if (!once) return clv__plan_no_memory(plan);
@@ -250,7 +255,8 @@ static clv_status write_anew(clv_plan *plan, const bool *constant) {
     clv__rewrite old;
     CLV_TRY(clv__rewrite_begin(plan, &old));
     clv_status status = CLV_OK;
-    if (!clv__grow(&plan->nodes, &plan->nodes_room, 2 * old.n + 1, sizeof *plan->nodes)) status = clv__plan_no_memory(plan);
+    if (!clv__grow(&plan->nodes, &plan->nodes_room, 2 * old.n + 1, sizeof *plan->nodes))
+        status = clv__plan_no_memory(plan);
     for (size_t i = 0; i < old.n; i++) {
         if (old.nodes[i].once)
             plan->nodes[plan->n_nodes++] = old.nodes[i];

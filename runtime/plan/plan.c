@@ -178,7 +178,8 @@ clv_plan_node clv_plan_node_get(const clv_plan *plan, int index) {
                                        : "reference",
         .chosen = reasons[at->chosen],
         .phase = at->once    ? "once"
-                 : at->again ? "recompute" : phases[node ? node->phase : CLV__FORWARD],
+                 : at->again ? "recompute"
+                             : phases[node ? node->phase : CLV__FORWARD],
         .device = plan->places[at->place].device,
         .bytes = at->launches.workspace_bytes,
         .launches = (int)at->launches.n,

@@ -322,11 +322,12 @@ static int print_json(const plan_job *job, clv_plan *plan, clv_plan *plain, cons
         "s:o, s:o}",
         "model", job->model->name, "batch", (json_int_t)batch, "train", job->session->args->train, "layers",
         layers, "modules", plan_tree_json(tree, depth_of(job->session->args)), "choices", choices_json(plan),
-        "fused", fused_json(plan), "launches", launches_of(plan, false), "launches_once", launches_of(plan, true), "placement", cli_place_json(job->choice),
-        "devices", devices_json(plan), "transfers", transfers_json(plan), "parts", cli_parts_json(plan),
-        "recomputed", cli_recomputed_json(plan), "mixed", cli_precision_json(job->session->args, plan, plain),
-        "without", cli_without_json(plan, plain), "largest_batch", (json_int_t)advice->largest, "fits",
-        advice->fits, "advice", advice_json(advice), "least", cli_profile_plan_json(profile, plan), "ranks",
+        "fused", fused_json(plan), "launches", launches_of(plan, false), "launches_once",
+        launches_of(plan, true), "placement", cli_place_json(job->choice), "devices", devices_json(plan),
+        "transfers", transfers_json(plan), "parts", cli_parts_json(plan), "recomputed",
+        cli_recomputed_json(plan), "mixed", cli_precision_json(job->session->args, plan, plain), "without",
+        cli_without_json(plan, plain), "largest_batch", (json_int_t)advice->largest, "fits", advice->fits,
+        "advice", advice_json(advice), "least", cli_profile_plan_json(profile, plan), "ranks",
         cli_ranks_json(&job->ranks)));
 }
 

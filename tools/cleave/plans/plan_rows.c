@@ -75,7 +75,8 @@ bool cli_plan_rows(const clv_plan *plan, plan_rows *rows) {
         row->parameters += forward || once ? node.parameters : 0;
         row->bytes += node.bytes;
         row->flops += node.flops;
-        for (int c = 0; c < CLV_CATEGORIES; c++) // a workspace is that of one node at a time, if it is not kept
+        for (int c = 0; c < CLV_CATEGORIES;
+             c++) // a workspace is that of one node at a time, if it is not kept
             row->made[c] = c != CLV_WORKSPACE || once    ? row->made[c] + node.made[c]
                            : node.made[c] > row->made[c] ? node.made[c]
                                                          : row->made[c];
