@@ -121,6 +121,7 @@ static bool reads_constants(const clv__plan_node *at, const clv__launch *launch,
         const part *of = find_part(all, slot);
         if (slot->kind == CLV__SLOT_OUT || slot->kind == CLV__SLOT_GRADIENTS) return false;
         if (of && (of->step || of->spoiled)) return false;
+        any |= of && of->once;
         if (slot->kind != CLV__SLOT_IN || at->in[slot->index] < 0) continue;
         if (!constant[at->in[slot->index]]) return false;
         any = true;

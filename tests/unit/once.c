@@ -174,6 +174,9 @@ static void first_step(clv_device *device) {
         assert_true(wanted.launches >= once + each);
         same(&r, &wanted);
     }
+    clv_run_destroy(n.run); // another run cannot know how far this one came
+    n.run = clv__test_run(runtime, n.session, n.plan);
+    assert_int_equal(one(&n, 0).launches, once + each);
     end(&n);
 }
 TEST(test_in_the_first_step) {
@@ -313,6 +316,95 @@ static void after_a_move(clv_device *device) {
 }
 TEST(test_again_after_a_move) {
     on_each(after_a_move);
+}
+
+// ---- which ----------------------------------------------------------------------------------------------------------------------
+
+/** Launches of a toy op: arguments by letter, w and v are parts of its workspace; i an input, o the output. */
+static void toy(clv__launches *list, const char *const *texts) {
+    enum { BYTES = 256 };
+    const size_t w = clv__launch_workspace(list, BYTES), v = clv__launch_workspace(list, BYTES);
+    for (; *texts; texts++) {
+        clv__launch *launch = clv__launch_kernel(list, "elementwise", "toy");
+        for (const char *at = *texts; *at; at++) {
+            if (*at == 'w' || *at == 'v') clv__arg_workspace(list, launch, *at == 'w' ? w : v, BYTES);
+            if (*at == 'o') clv__arg_out(list, launch, 0);
+            if (*at == '0' || *at == '1') clv__arg_in(list, launch, *at - '0');
+        }
+        clv__launch_grid(launch, 8, 0);
+    }
+}
+
+/** Input 0 is fed, input 1 a parameter. */
+static const struct toy_case {
+    const char *launches[6];
+    const char *once; // those that are done once
+    size_t workspace; // what stays of it
+} toys[] = {
+    {{"w1", "o0w"}, "w1", 0},
+    {{"w1", "v0", "o0wv"}, "w1", 256},
+    {{"v0", "w1", "o0wv"}, "w1", 256},
+    {{"w1", "vw", "o0v"}, "w1 vw", 256},
+    {{"w1", "v1w", "o0v"}, "w1 v1w", 256},
+    {{"w1", "w0", "o0w"}, "", 512}, // written in each step
+    {{"w1", "v1w", "v0", "o0v"}, "w1", 256},
+    {{"w1", "o0w", "w1", "o0w"}, "", 512}, // written again behind what reads it
+    {{"w01", "o0w"}, "", 512},
+    {{"w1", "o1w", "o0w"}, "w1", 0},
+};
+
+static const struct toy_case *toy_now;
+
+static void toy_lower(clv__launches *list, const clv__op_io *io) {
+    (void)io;
+    toy(list, toy_now->launches);
+}
+
+static clv_status toy_infer(clv__op_io *io, clv__error *error) {
+    (void)error;
+    return clv__one_out(io, io->in[0]);
+}
+
+static const clv__variant toy_variants[] = {{"plain", .lower = toy_lower}, {0}};
+static const clv__op toy_op = {.name = "toy", .infer = toy_infer, .variants = toy_variants};
+
+static void letters(const clv__plan_node *at, const clv__launch *launch, char *to) {
+    for (int k = 0; k < launch->n_slots; k++) {
+        const clv__slot *slot = &launch->slots[k];
+        *to++ = slot->kind == CLV__SLOT_IN && slot->index < 2 ? (char)('0' + slot->index)
+                : slot->kind == CLV__SLOT_OUT && !at->once    ? 'o'
+                                                              : 'w';
+    }
+    *to = 0;
+}
+
+TEST(test_which_launches) {
+    for (size_t i = 0; i < sizeof toys / sizeof *toys; i++) {
+        toy_now = &toys[i];
+        clv_graph *graph = new_graph();
+        clv_tensor *in[2] = {clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(8)),
+                             clv_parameter(graph, "w", CLV_SHAPE(8), (clv_init){0})};
+        clv_output(clv__node_add(&toy_op, NULL, in, 2, 0), "y");
+        clv_plan *plan = clv__test_plan(runtime, graph, &(clv_plan_config){.device = find("null:0")});
+        char once[64] = "", one_of[16], wanted[64];
+        snprintf(wanted, sizeof wanted, "%s", toys[i].once);
+        for (char *at = wanted; *at; at++)
+            if (*at == 'v') *at = 'w';
+        size_t workspace = 0;
+        for (size_t k = 0; k < plan->n_nodes; k++) {
+            const clv__plan_node *node = &plan->nodes[k];
+            for (size_t l = 0; node->once && l < node->launches.n; l++) {
+                letters(node, &node->launches.items[l], one_of);
+                snprintf(once + strlen(once), sizeof once - strlen(once), "%s%s", *once ? " " : "", one_of);
+            }
+            if (!node->once) workspace = node->launches.workspace_bytes;
+        }
+        if (strcmp(once, wanted) != 0 || workspace != toys[i].workspace)
+            fail_msg("case %zu: '%s' once, not '%s'; workspace %zu, not %zu", i, once, wanted, workspace,
+                     toys[i].workspace);
+        clv_plan_destroy(plan);
+        clv_graph_destroy(graph);
+    }
 }
 
 // ---- memory -------------------------------------------------------------------------------------------------------------------------
@@ -501,10 +593,9 @@ static bool compare_use(use u, clv_device *device, const char *pins) {
     return parted;
 }
 
-/** CLV_ONCE_ALL=1: all samples, not the first few of each variant. */
+/** CLV_ONCE_ALL=1: all samples, not the first of each variant. */
 static void every_op(clv_device *device) {
-    enum { FEW = 2 };
-    const int most = getenv("CLV_ONCE_ALL") ? INT32_MAX : FEW;
+    const int most = getenv("CLV_ONCE_ALL") ? INT32_MAX : 1;
     clv__sample sample;
     int all = 0;
     for (int k = 0; clv__ops[k]; k++) {
@@ -514,11 +605,10 @@ static void every_op(clv_device *device) {
             char pins[128];
             snprintf(pins, sizeof pins, "%s=%s", op->name, v->name);
             for (int i = 0, n = 0; n < most && clv__op_sample(op, i, &sample); i++)
-                for (int fed = 0; fed < sample.n_in && sample.n_in > 1; fed++) {
+                for (int fed = 0; n < most && fed < sample.n_in && sample.n_in > 1; fed++) {
                     const use u = {.op = op, .sample = &sample, .fed = fed};
                     const bool parted = sample.in[fed].dtype && compare_use(u, device, pins);
-                    if (parted && most > FEW)
-                        print_message("%s, %s, input %d fed\n", pins, sample.label, fed);
+                    if (parted && most > 1) print_message("%s, %s, input %d fed\n", pins, sample.label, fed);
                     n += parted;
                     all += parted;
                 }
