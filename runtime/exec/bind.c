@@ -230,8 +230,8 @@ static clv_status bind_commands(clv_run *run, const clv__plan_node *at) {
     return CLV_OK;
 }
 
-/** What a node without commands awaits, the place's next command does; what one awaits that is done once, the next of
- *  each step too. */
+/** What a node without commands awaits, the place's next command does; what one awaits that is done once, the
+ *  next of each step too. */
 static clv_status bind_node(clv_run *run, const clv__plan_node *at) {
     clv__executor *executor = &run->executors[at->place];
     const size_t first = executor->n_commands;

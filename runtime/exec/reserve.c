@@ -191,7 +191,8 @@ static clv_status keep_all(clv_session *session, clv_plan *const *plans, int n, 
     return CLV_OK;
 }
 
-/** What every device must hold, if that fits; else without what is kept of nodes that are done once, if plans have such. */
+/** What every device must hold, if that fits; else without what is kept of nodes that are done once, if plans
+ *  have such. */
 static clv_status find_demands(const clv_session *session, clv_plan *const *plans, int n, const demand *had,
                                demand *demands) {
     for (;;) {
@@ -237,8 +238,8 @@ static clv_status take_memory(clv_session *session, clv_plan *const *plans, int 
     return status;
 }
 
-/** Build programs, then take what is not there yet. While there are runs nothing can be taken: then nothing is
- *  kept of nodes that are done once. */
+/** Build programs, then take what is not there yet. While there are runs nothing can be taken: then nothing
+ *  is kept of nodes that are done once. */
 static clv_status prepare_and_take(clv_session *session, clv_plan *const *plans, int n,
                                    clv__first_values *values) {
     for (bool again = true; again;) {

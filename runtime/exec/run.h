@@ -120,10 +120,8 @@ struct clv_run {
     clv__in_flight *in_flight[CLV__SLOTS]; // by transfer
     int64_t next_ticket;                   // of the step that is fed now
     int64_t paused;                        // the step that is to be resumed; -1: none
-    bool
-        once; // nodes that are done once were, in a step that was posted; what they read and made is as it was
-    bool
-        each_step; // no: of what they read some lies in memory of the program's, which writes there as it likes
+    bool once;      // what is done once was done, and nobody has written there or changed what it reads
+    bool each_step; // it is done in each step: some parameters lie in memory of the program's
     pthread_mutex_t lock;
     pthread_cond_t changed; // what devices wait for: a value on its way, a step finished elsewhere, a failure
     pthread_cond_t enqueued;        // what the caller waits for: a executor's step is no longer POSTED
