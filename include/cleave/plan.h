@@ -134,7 +134,8 @@ CLV_API CLV_MUST_CHECK clv_status clv_batch_search(int64_t asked, int64_t most,
 /** One node of a plan, in the order of execution. Strings are borrowed from the plan. */
 typedef struct clv_plan_node {
     const char *layer, *op, *variant;
-    const char *phase; /**< `forward`, `backward`, `update`, or `recompute`: forward once more */
+    const char *phase; /**< `forward`, `backward`, `update`, `recompute`: forward once more, or `once`: in a run's first step, and
+                         *   again after a parameter was written */
     const char
         *chosen; /**< why this variant: `pinned`, `tuned` (clv_tune), `ranked`; "" where there is no choice */
     clv_device *device;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "exec/ranks.h"
+#include "exec/run.h"
 #include "exec/session.h"
 
 enum { USED_ALIGNMENT = 64 }; // of the widest vector that kernels read
@@ -38,6 +39,7 @@ clv_status clv_session_write(clv_session *session, int index, const void *data, 
     CLV_TRY(CLV__USABLE(clv__runtime_error_of(session->runtime), session));
     if (bytes) CLV_TRY(CLV__USABLE(clv__runtime_error_of(session->runtime), data));
     CLV_TRY(check_access(session, index, bytes, "write"));
+    if (session->active) session->active->once = false; // what it made of parameters has to be made anew
     // rank 0 keeps what others hold, to write it to files; the others have no use for it
     const clv_device *device = session->kept[index].memory.device;
     if (device->elsewhere && session->runtime->rank != 0) return CLV_OK;
@@ -50,7 +52,7 @@ clv_status clv_session_use(clv_session *session, int index, void *data, size_t b
     CLV_TRY(CLV__USABLE(error, session));
     if (bytes) CLV_TRY(CLV__USABLE(error, data));
     CLV_TRY(check_access(session, index, bytes, "use"));
-    const clv__kept *kept = &session->kept[index];
+    clv__kept *kept = &session->kept[index];
     const clv_device *device = kept->memory.device;
     if (session->n_runs)
         CLV_FAIL(error, CLV_E_STATE, "'%s' is used by runs: make them when it lies where it is to be",
@@ -66,6 +68,7 @@ clv_status clv_session_use(clv_session *session, int index, void *data, size_t b
     CLV_TRY(device->backend->buffer_over(device->open, NULL, data, bytes, error, &over));
     device->backend->buffer_destroy(*buffer);
     *buffer = over;
+    kept->used = true;
     return CLV_OK;
 }
 

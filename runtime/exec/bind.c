@@ -59,6 +59,7 @@ static clv_status bind_value(clv_run *run, size_t id) {
     case CLV__IN_ACTIVATIONS:
         CLV_TRY(part_of_chunks(&arenas->activations, value->offset, value->bytes, part));
         break;
+    case CLV__IN_ONCE: CLV_TRY(part_of_chunks(&arenas->once, value->offset, value->bytes, part)); break;
     }
     run->parts[1][id] = (clv__part){part->buffer, false};
     return CLV_OK;
@@ -229,7 +230,8 @@ static clv_status bind_commands(clv_run *run, const clv__plan_node *at) {
     return CLV_OK;
 }
 
-/** What a node without commands awaits, the place's next command does. */
+/** What a node without commands awaits, the place's next command does; what one awaits that is done once, the
+ *  next of each step too. */
 static clv_status bind_node(clv_run *run, const clv__plan_node *at) {
     clv__executor *executor = &run->executors[at->place];
     const size_t first = executor->n_commands;
@@ -237,7 +239,10 @@ static clv_status bind_node(clv_run *run, const clv__plan_node *at) {
     executor->awaits |= at->awaits;
     if (executor->n_commands == first) return CLV_OK;
     for (int slot = 0; slot < CLV__SLOTS; slot++) executor->commands[slot][first].awaits = executor->awaits;
-    executor->awaits = 0;
+    if (at->once)
+        executor->n_once = executor->n_commands;
+    else
+        executor->awaits = 0;
     return CLV_OK;
 }
 
@@ -312,7 +317,8 @@ static void executor_unbind(clv__executor *executor) {
         backend->buffer_destroy(executor->workspaces[i].buffer);
     free(executor->workspaces);
     executor->workspaces = NULL;
-    executor->n_workspaces = executor->workspaces_room = executor->n_commands = executor->pause = 0;
+    executor->n_workspaces = executor->workspaces_room = executor->n_commands = executor->n_once =
+        executor->pause = 0;
     executor->awaits = 0;
 }
 

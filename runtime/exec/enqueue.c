@@ -561,7 +561,11 @@ clv_status clv__executor_enqueue(clv__executor *executor, int slot, clv__bevent 
         return is_awaited(executor) ? publish_end(executor, slot) : CLV_OK;
     }
     CLV_TRY(upload(executor, slot));
-    const clv__command *begin = executor->commands[slot] + (rest ? executor->pause : 0);
+    const bool once = executor->steps[slot].once;
+    if (once && executor->n_once) CLV_TRY(wait_for_downloads(executor));
+    const clv__command *begin = executor->commands[slot] + (rest   ? executor->pause
+                                                            : once ? 0
+                                                                   : executor->n_once);
     const clv__command *end =
         executor->commands[slot] +
         (rest || !clv__run_pauses(executor->run) ? executor->n_commands : executor->pause);

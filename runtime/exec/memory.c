@@ -16,6 +16,7 @@ static void chunks_destroy(clv__chunks *chunks) {
 void clv__arenas_empty(clv__arenas *arenas) {
     chunks_destroy(&arenas->gradients);
     chunks_destroy(&arenas->activations);
+    chunks_destroy(&arenas->once);
     chunks_destroy(&arenas->io);
     clv__memory_destroy(&arenas->workspace);
     clv__memory_destroy(&arenas->staging);

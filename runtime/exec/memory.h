@@ -24,7 +24,7 @@ typedef struct clv__chunks {
 /** What runs of a session share on one device. */
 typedef struct clv__arenas {
     clv_device *device;
-    clv__chunks gradients, activations, io;
+    clv__chunks gradients, activations, once, io;
     clv__memory workspace, staging;
 } clv__arenas;
 

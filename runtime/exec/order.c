@@ -50,17 +50,22 @@ bool clv__executor_touches(const clv__executor *executor, const clv__value *valu
 /** A value is read when the commands before `next` are done, and must not change before: mark the command
  *  that waits. The commands of the next step follow those of this one. */
 static void protect(clv__executor *executor, const clv__value *value, size_t next) {
-    const size_t n = executor->n_commands;
+    const size_t first = executor->n_once; // what is before waits anyway: enqueue.c
+    const size_t n = executor->n_commands - first;
     if (value->bytes == 0 || value->segment == CLV__IN_INPUTS || n == 0) return; // its slot is waited for
+    next = next < first ? 0 : next - first;
     size_t found = next % n;
     // other devices may write what the session keeps, and own what is shared: there the next command waits
     if (value->segment != CLV__IN_SESSION && value->segment != CLV__IN_SHARED) {
         size_t i = 0;
-        while (i < n && !touches(executor->run, &executor->commands[0][(next + i) % n], range_of(value))) i++;
+        while (i < n &&
+               !touches(executor->run, &executor->commands[0][first + (next + i) % n], range_of(value)))
+            i++;
         if (i == n) return; // made by nobody here
         found = (next + i) % n;
     }
-    for (int slot = 0; slot < CLV__SLOTS; slot++) executor->commands[slot][found].after_downloads = true;
+    for (int slot = 0; slot < CLV__SLOTS; slot++)
+        executor->commands[slot][first + found].after_downloads = true;
 }
 
 void clv__executor_order(clv__executor *executor) {

@@ -72,8 +72,8 @@ static bool arenas_serves(const clv_session *session, const clv_plan *plan, cons
     const clv__arenas *arenas = clv__session_arenas(session, place->device);
     if (!arenas || place->gradients.bytes > arenas->gradients.layout.bytes ||
         place->activations.bytes > arenas->activations.layout.bytes ||
-        place->workspace_bytes > arenas->workspace.bytes || clv__io_bytes(place) > arenas->io.layout.bytes ||
-        clv__staging_bytes(place) > arenas->staging.bytes)
+        place->once.bytes > arenas->once.layout.bytes || place->workspace_bytes > arenas->workspace.bytes ||
+        clv__io_bytes(place) > arenas->io.layout.bytes || clv__staging_bytes(place) > arenas->staging.bytes)
         return false;
     for (int i = 0; i < place->n_persistents; i++) {
         if (!clv__session_kept(session, plan->values[place->persistents[i]].tensor->name, place->device))
@@ -116,18 +116,19 @@ static void grow_size(size_t *most, size_t bytes) {
 
 /** What a arenas must hold for these plans: as much as the largest, in each kind of memory. */
 typedef struct demand {
-    clv__layout gradients, activations, io;
+    clv__layout gradients, activations, once, io;
     size_t workspace, staging;
 } demand;
 
-static demand demand_of(const clv__arenas *arenas, clv_plan *const *plans, int n) {
-    demand d = {arenas->gradients.layout, arenas->activations.layout, arenas->io.layout,
-                arenas->workspace.bytes, arenas->staging.bytes};
+/** `had`: what the session has there. */
+static demand demand_of(const clv__arenas *arenas, const demand *had, clv_plan *const *plans, int n) {
+    demand d = *had;
     for (int p = 0; p < n; p++) {
         const clv__place *place = clv__plan_place_of(plans[p], arenas->device);
         if (!place) continue;
         grow_layout(&d.gradients, &place->gradients);
         grow_layout(&d.activations, &place->activations);
+        grow_layout(&d.once, &place->once);
         grow_size(&d.workspace, place->workspace_bytes);
         grow_layout(&d.io, &place->io);
         grow_size(&d.staging, clv__staging_bytes(place));
@@ -136,7 +137,8 @@ static demand demand_of(const clv__arenas *arenas, clv_plan *const *plans, int n
 }
 
 static size_t arena_bytes(const demand *d) {
-    return d->gradients.bytes + d->activations.bytes + d->workspace + d->io.bytes + d->staging;
+    return d->gradients.bytes + d->activations.bytes + d->once.bytes + d->workspace + d->io.bytes +
+           d->staging;
 }
 
 /** Does an earlier plan keep this tensor on the device? */
@@ -168,6 +170,7 @@ static clv_status arenas_fill(clv__arenas *arenas, const demand *d) {
     CLV_TRY(
         chunks_create(arenas, &d->gradients, CLV_GRADIENTS, "gradients of parameters", &arenas->gradients));
     CLV_TRY(chunks_create(arenas, &d->activations, CLV_ACTIVATIONS, "activations", &arenas->activations));
+    CLV_TRY(chunks_create(arenas, &d->once, CLV_WORKSPACE, "what is made of parameters once", &arenas->once));
     CLV_TRY(clv__memory_create(arenas->device, d->workspace, CLV_WORKSPACE, "workspace of kernels",
                                &arenas->workspace));
     CLV_TRY(chunks_create(arenas, &d->io, CLV_IO, "inputs and outputs", &arenas->io));
@@ -188,40 +191,68 @@ static clv_status keep_all(clv_session *session, clv_plan *const *plans, int n, 
     return CLV_OK;
 }
 
+/** What every device must hold, if that fits; else without what is kept of nodes that are done once, if plans
+ *  have such. */
+static clv_status find_demands(const clv_session *session, clv_plan *const *plans, int n, const demand *had,
+                               demand *demands) {
+    for (;;) {
+        bool again = false;
+        clv_status status = CLV_OK;
+        for (size_t i = 0; i < session->n_arenas && status == CLV_OK; i++) {
+            const clv__arenas *arenas = session->arenas[i];
+            demands[i] = demand_of(arenas, &had[i], plans, n);
+            const size_t bytes = arena_bytes(&demands[i]) + new_persistent_bytes(session, arenas, plans, n);
+            status = clv__plans_check(plans, n, arenas->device, bytes);
+        }
+        if (status != CLV_E_BUDGET && status != CLV_E_DEVICE_MEMORY) return status;
+        for (int p = 0; p < n; p++) CLV_TRY(clv__plan_each_step(plans[p], &again));
+        if (!again) return status;
+        CLV_TRY(clv__plans_prepare(plans, n));
+    }
+}
+
 /** Take everything, on every device. What must fit is checked on all of them before anything is taken on
  *  one. */
 static clv_status take_memory(clv_session *session, clv_plan *const *plans, int n,
                               clv__first_values *values) {
-    demand *demands = clv__alloc(session->n_arenas, sizeof *demands);
-    if (!demands) CLV_FAIL(clv__runtime_error_of(session->runtime), CLV_E_HOST_MEMORY, "no host memory");
+    demand *demands = clv__alloc(session->n_arenas, sizeof *demands),
+           *had = clv__alloc(session->n_arenas, sizeof *had);
     clv_status status = CLV_OK;
-    for (size_t i = 0; i < session->n_arenas; i++) demands[i] = demand_of(session->arenas[i], plans, n);
-    clv__session_empty(session);
+    if (!demands || !had)
+        status = clv__error_set(clv__runtime_error_of(session->runtime), CLV_E_HOST_MEMORY, "no host memory");
     for (size_t i = 0; i < session->n_arenas && status == CLV_OK; i++) {
         const clv__arenas *arenas = session->arenas[i];
-        size_t bytes = arena_bytes(&demands[i]) + new_persistent_bytes(session, arenas, plans, n);
-        status = clv__plans_check(plans, n, arenas->device, bytes);
+        had[i] = (demand){arenas->gradients.layout, arenas->activations.layout, arenas->once.layout,
+                          arenas->io.layout,        arenas->workspace.bytes,    arenas->staging.bytes};
+    }
+    if (status == CLV_OK) {
+        clv__session_empty(session);
+        status = find_demands(session, plans, n, had, demands);
     }
     if (status == CLV_OK && !values->n) status = keep_all(session, plans, n, values);
     for (size_t i = 0; i < session->n_arenas && status == CLV_OK; i++)
         status = arenas_fill(session->arenas[i], &demands[i]);
     if (status != CLV_OK) clv__session_empty(session);
     free(demands);
+    free(had);
     return status;
 }
 
-/** Build programs, then take what is not there yet. */
+/** Build programs, then take what is not there yet. While there are runs nothing can be taken: then nothing
+ *  is kept of nodes that are done once. */
 static clv_status prepare_and_take(clv_session *session, clv_plan *const *plans, int n,
                                    clv__first_values *values) {
-    CLV_TRY(clv__plans_prepare(plans, n));
-    if (serves(session, plans, n)) return CLV_OK;
-    if (session->n_runs) {
-        CLV_FAIL(clv__runtime_error_of(session->runtime), CLV_E_STATE,
-                 "a plan needs more memory than the session has reserved while runs of it exist: reserve for "
-                 "all plans at once "
-                 "before making runs");
+    for (bool again = true; again;) {
+        CLV_TRY(clv__plans_prepare(plans, n));
+        if (serves(session, plans, n)) return CLV_OK;
+        if (!session->n_runs) return take_memory(session, plans, n, values);
+        again = false;
+        for (int p = 0; p < n; p++) CLV_TRY(clv__plan_each_step(plans[p], &again));
     }
-    return take_memory(session, plans, n, values);
+    CLV_FAIL(clv__runtime_error_of(session->runtime), CLV_E_STATE,
+             "a plan needs more memory than the session has reserved while runs of it exist: reserve for "
+             "all plans at once "
+             "before making runs");
 }
 
 clv_status clv_session_reserve(clv_session *session, clv_plan *const *plans, int n) {

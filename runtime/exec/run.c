@@ -41,6 +41,7 @@ static clv_status take_turn(clv_run *run) {
     if (session->active == run) return CLV_OK;
     if (session->active) CLV_TRY(clv_run_finish(session->active));
     session->active = run;
+    run->once = false; // another may have written parameters, and where this one keeps what it made of them
     run->paused = -1;
     if (run->profiled) run->profiled->paused = true;
     for (int s = 0; s < run->n_executors; s++) { // staging was another's
@@ -207,10 +208,12 @@ static void post(clv_run *run, int64_t ticket, bool rest) {
         step->state = CLV__SLOT_POSTED;
         step->ticket = ticket;
         step->resumed = rest;
+        step->once = !rest && (!run->once || run->each_step);
         step->updating = step->complete = false;
         clv__worker_post(run->executors[s].device, &step->job);
     }
     clv__workers_unlock(run->session->runtime);
+    run->once = true; // if it fails, no step follows
 }
 
 clv_status clv_run_step(clv_run *run, int64_t *ticket) {
@@ -362,8 +365,10 @@ static clv_status find_memory(clv_run *run) {
         const clv__value *value = &plan->values[id];
         if (value->segment != CLV__IN_SESSION) continue;
         const clv_tensor *tensor = plan->values[value->root].tensor;
-        run->holdings[id] =
-            &clv__session_kept(run->session, tensor->name, run->executors[value->place].device)->memory;
+        const clv__kept *kept =
+            clv__session_kept(run->session, tensor->name, run->executors[value->place].device);
+        run->holdings[id] = &kept->memory;
+        run->each_step |= kept->used && tensor->category != CLV_ACTIVATIONS;
     }
     return CLV_OK;
 }

@@ -41,6 +41,7 @@ typedef struct clv__executor_step {
     clv__bevent *done;
     int64_t ticket;
     bool resumed;  // it is the rest of a step
+    bool once;     // what is done once is done in it
     bool updating; // an update was enqueued, or tried to
     bool complete; // all of it was enqueued, and the device says that it is done
 } clv__executor_step;
@@ -69,6 +70,7 @@ typedef struct clv__executor {
     size_t n_workspaces, workspaces_room;
     clv__command *commands[CLV__SLOTS];
     size_t n_commands;
+    size_t n_once;   // the first of them are done in the steps that say so
     size_t pause;    // before this command a step stops until late inputs are fed; n_commands: it does not
     uint64_t awaits; // while commands are bound: of nodes that have none of their own
     bool downloads;  // each step ends on the queue of downloads
@@ -118,6 +120,8 @@ struct clv_run {
     clv__in_flight *in_flight[CLV__SLOTS]; // by transfer
     int64_t next_ticket;                   // of the step that is fed now
     int64_t paused;                        // the step that is to be resumed; -1: none
+    bool once;      // what is done once was done, and nobody has written there or changed what it reads
+    bool each_step; // it is done in each step: some parameters lie in memory of the program's
     pthread_mutex_t lock;
     pthread_cond_t changed; // what devices wait for: a value on its way, a step finished elsewhere, a failure
     pthread_cond_t enqueued;        // what the caller waits for: a executor's step is no longer POSTED

@@ -18,6 +18,7 @@ typedef struct clv__kept {
     int64_t part_of;        // a rank's part of so many elements; 0: all
     clv_shape whole;        // of these
     clv__holding memory;    // its device too
+    bool used;              // it lies in memory of the program's: clv_session_use
 } clv__kept;
 
 /** What is told of a session's weights in files of them (infer/weights_info.c). All NULL: nothing. */

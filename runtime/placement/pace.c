@@ -17,7 +17,7 @@ double clv__speed_seconds(const clv__speed *speed, const clv_plan *plan, const c
         double bytes = transfer->shared ? 0 : (double)transfer->bytes;
         return speed->launch + bytes / (node->work == CLV__SEND ? speed->read : speed->write);
     }
-    if (node->node->io.op->view) return 0;
+    if (node->node->io.op->view || node->once) return 0;
     clv__cost cost = {0};
     clv__op_cost(&node->node->io, &cost);
     double computing = cost.flops / speed->flops, moving = cost.bytes / speed->bytes;

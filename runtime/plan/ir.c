@@ -17,7 +17,7 @@ double clv__node_seconds(const clv__plan_node *at) {
     static const double flops = 100e9,
                         bytes = 10e9; // a second, of a nominal device: only their ratio matters
     clv__cost cost;
-    if (at->work != CLV__COMPUTE || at->node->io.op->view) return 0;
+    if (at->work != CLV__COMPUTE || at->node->io.op->view || at->once) return 0;
     clv__op_cost(&at->node->io, &cost);
     const double compute = cost.flops / flops, move = cost.bytes / bytes;
     return compute > move ? compute : move;

@@ -20,6 +20,7 @@ typedef enum clv__segment {
     CLV__IN_OUTPUTS, // the io buffer's outputs
     CLV__IN_GRADIENTS,
     CLV__IN_ACTIVATIONS,
+    CLV__IN_ONCE,  // written in a run's first step, for all of them: once.c
     CLV__IN_SHARED // memory of another device: see clv__value.owner
 } clv__segment;
 
@@ -38,6 +39,7 @@ typedef struct clv__value {
     size_t bytes; // without alignment
     int place;
     bool copy; // received from another place
+    bool once; // made by a node that is done once
     int of;    // computed again: the value that was made first; -1: this is the first
     clv__segment segment;
     int root;        // value whose memory this one is (views, in place); itself if it has memory of its own
@@ -86,6 +88,7 @@ typedef struct clv__plan_node {
     // together. NULL: it is a node of the graph, done whole
     const clv__node *whole;
     int slice, slices;
+    bool once; // done in a run's first step, and after parameters were written; such nodes come first: once.c
     bool again;                  // computes what an earlier node of the plan computed, and was dropped
     const clv__variant *variant; // COMPUTE; NULL: the reference (host device), or a view
     clv__chosen chosen;
@@ -127,7 +130,7 @@ typedef struct clv__place {
     int *outputs, n_outputs; // values that are fetched
     int *persistents, n_persistents; // values that live in the session
     bool updates;                    // changes some, of its own or of another place
-    clv__layout gradients, activations;
+    clv__layout gradients, activations, once;
     clv__layout io;            // two slots of inputs, and outputs: in one piece if the device allows it
     size_t same_session_bytes; // of activations that plan->same_session had here when this one was made
     size_t workspace_bytes;    // of nodes whose workspace found no room among the activations
@@ -173,6 +176,7 @@ struct clv_plan {
     size_t n_placed, n_placed_values;
     clv__arena arena;  // tensors and nodes of the plan's own, lists
     clv__arena chosen; // the same that go when the plan is made again: clv__fused
+    bool no_once;      // there is no room for what is kept of nodes that are done once
     bool trains;       // has in-place updates: a step of it counts as a training step
     bool prepared;     // its programs are built
 };

@@ -155,10 +155,15 @@ static clv_status lay_out_together(clv_plan *plan, int place_index, clv__block *
 static clv_status lay_out_arenas(clv_plan *plan, int index, clv__block *blocks) {
     clv__place *at = &plan->places[index];
     const size_t chunk = (size_t)at->device->info.max_alloc_bytes & ~(at->alignment - 1);
-    clv__room gradients = {.chunk = chunk}, activations = {.chunk = chunk};
-    at->gradients = at->activations = (clv__layout){.chunk = chunk};
-    int n = gather_values(plan, index, CLV__IN_GRADIENTS, blocks);
-    clv_status status = place(plan, blocks, n, &gradients, &at->gradients);
+    clv__room gradients = {.chunk = chunk}, activations = {.chunk = chunk}, once = {.chunk = chunk};
+    at->gradients = at->activations = at->once = (clv__layout){.chunk = chunk};
+    int n = gather_values(plan, index, CLV__IN_ONCE, blocks);
+    clv_status status = place(plan, blocks, n, &once, &at->once);
+    if (status == CLV_OK) {
+        take_offsets(plan, blocks, n);
+        n = gather_values(plan, index, CLV__IN_GRADIENTS, blocks);
+        status = place(plan, blocks, n, &gradients, &at->gradients);
+    }
     if (status == CLV_OK) {
         take_offsets(plan, blocks, n);
         n = gather_values(plan, index, CLV__IN_ACTIVATIONS, blocks);
@@ -166,11 +171,13 @@ static clv_status lay_out_arenas(clv_plan *plan, int index, clv__block *blocks) 
     }
     if (status == CLV_OK) {
         take_offsets(plan, blocks, n);
-        size_t room = at->activations.bytes > at->same_session_bytes ? at->activations.bytes : at->same_session_bytes;
+        size_t room =
+            at->activations.bytes > at->same_session_bytes ? at->activations.bytes : at->same_session_bytes;
         fill_in_workspaces(plan, index, &(arena){CLV__IN_ACTIVATIONS, &activations, room},
                            &(arena){CLV__IN_GRADIENTS, &gradients, at->gradients.bytes});
         if (plan->tight) status = lay_out_together(plan, index, blocks);
     }
+    clv__room_reset(&once);
     clv__room_reset(&gradients);
     clv__room_reset(&activations);
     return status;
@@ -187,7 +194,8 @@ static clv_status lay_out(clv_plan *plan, int index) {
 /** The next place of so many bytes in a layout in which tensors lie one after the other. */
 static size_t next_in(clv__layout *layout, size_t bytes) {
     size_t at = layout->bytes;
-    if (bytes && layout->chunk && bytes <= layout->chunk && at / layout->chunk != (at + bytes - 1) / layout->chunk)
+    if (bytes && layout->chunk && bytes <= layout->chunk &&
+        at / layout->chunk != (at + bytes - 1) / layout->chunk)
         at = (at / layout->chunk + 1) * layout->chunk;
     layout->bytes = at + bytes;
     return at;

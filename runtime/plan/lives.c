@@ -38,8 +38,12 @@ static void find_segments(clv_plan *plan) {
         const clv__value *value = &plan->values[i];
         clv__value *root = &plan->values[value->root];
         if (root->last < 0) continue;
-        bool fetched = value->tensor->is_output && !value->copy;
-        if (root->tensor->kind == CLV__PERSISTENT && !root->copy) {
+        const bool fetched = value->tensor->is_output && !value->copy;
+        // what each step reads is there in the next one
+        const bool stays = root->once && root->last < (int)plan->n_nodes && !plan->nodes[root->last].once;
+        if (root->once) {
+            root->segment = CLV__IN_ONCE;
+        } else if (root->tensor->kind == CLV__PERSISTENT && !root->copy) {
             root->segment = CLV__IN_SESSION;
         } else if (root->tensor->kind == CLV__INPUT) {
             root->segment = CLV__IN_INPUTS;
@@ -51,7 +55,7 @@ static void find_segments(clv_plan *plan) {
         } else {
             root->segment = CLV__IN_ACTIVATIONS;
         }
-        if (fetched) root->last = (int)plan->n_nodes; // read after the last node
+        if (fetched || stays) root->last = (int)plan->n_nodes; // read after the last node
     }
 }
 

@@ -65,10 +65,24 @@ static void forget_choices(clv_plan *plan) {
     plan->prepared = false;
 }
 
+static bool keeps(const clv_plan *plan) {
+    bool any = false;
+    for (int i = 0; i < plan->n_places; i++) any |= plan->places[i].once.bytes > 0;
+    return any;
+}
+
 clv_status clv__plan_again(clv_plan *plan) {
     forget_choices(plan);
     for (size_t i = 0; i < plan->n_placed; i++) CLV_TRY(clv__plan_append(plan, &plan->placed[i]));
-    return run_all(plan, CLV__PASS_epilogues, CLV__PASS_await);
+    CLV_TRY(run_all(plan, CLV__PASS_epilogues, CLV__PASS_await));
+    return keeps(plan) && clv_plans_fit(&plan, 1) != CLV_OK ? clv__plan_each_step(plan, NULL) : CLV_OK;
+}
+
+clv_status clv__plan_each_step(clv_plan *plan, bool *changed) {
+    if (!keeps(plan)) return CLV_OK;
+    if (changed) *changed = true;
+    plan->no_once = true;
+    return clv__plan_again(plan);
 }
 
 static clv_status copy(const clv_plan *plan, const char *text, char **out) {
@@ -88,7 +102,7 @@ static clv_status make(clv_plan *plan, const char *pins, const clv_plan_config *
     CLV_TRY(run_all(plan, CLV__PASS_place, CLV__PASS_split));
     plan->config = NULL; // the caller's
     CLV_TRY(keep_placed(plan));
-    return run_all(plan, CLV__PASS_epilogues, CLV__PASS_await);
+    return clv__plan_again(plan);
 }
 
 clv_status clv_plan_create(clv_graph *graph, const clv_plan_config *config, clv_plan **out) {

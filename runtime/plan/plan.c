@@ -57,6 +57,7 @@ clv_plan_memory clv_plans_memory(clv_plan *const *plans, int n, clv_device *devi
     clv_plan_memory memory = {.device = device};
     uint64_t kept[CLV_CATEGORIES] = {
         0}; // beside arenas: a step's own activations, and those kept between steps
+    uint64_t once = 0;
     for (int p = 0; p < n; p++) {
         const clv__place *place = clv__plan_place_of(plans[p], device);
         if (!place) continue;
@@ -68,9 +69,11 @@ clv_plan_memory clv_plans_memory(clv_plan *const *plans, int n, clv_device *devi
         at_least(&memory.category[CLV_GRADIENTS], place->gradients.bytes);
         at_least(&memory.category[CLV_ACTIVATIONS], place->activations.bytes);
         at_least(&memory.category[CLV_WORKSPACE], place->workspace_bytes);
+        at_least(&once, place->once.bytes);
         at_least(&memory.category[CLV_IO], clv__io_bytes(place));
         at_least(&memory.category[CLV_STAGING], clv__staging_bytes(place));
     }
+    kept[CLV_WORKSPACE] = once;
     for (int c = 0; c < CLV_CATEGORIES; c++) {
         memory.category[c] += kept[c];
         memory.predicted_peak_bytes += memory.category[c];
@@ -125,10 +128,16 @@ clv_status clv_plans_fit(clv_plan *const *plans, int n) {
 
 // ---- what it does ---------------------------------------------------------------------------------------------------
 
+/** Is it of the launches of another node, which reads what it writes? */
+static bool is_of_launches(const clv_plan *plan, const clv__plan_node *at) {
+    return at->once && at->node->io.n_out && plan->values[at->out[0]].tensor != at->node->out[0];
+}
+
 /** Does an earlier node of the plan read this tensor? */
 static bool read_before(const clv_plan *plan, int index, const clv_tensor *tensor) {
     for (int at = 0; at < index; at++) {
         const clv__plan_node *node = &plan->nodes[at];
+        if (is_of_launches(plan, node)) continue;
         for (int i = 0; node->work == CLV__COMPUTE && i < node->node->io.n_in; i++) {
             if (node->node->in[i] == tensor) return true;
         }
@@ -145,6 +154,7 @@ static void count_made(const clv_plan *plan, const clv__plan_node *at, uint64_t 
         if (value->segment == CLV__IN_GRADIENTS) made[CLV_GRADIENTS] += value->bytes;
         if (value->segment == CLV__IN_ACTIVATIONS) made[CLV_ACTIVATIONS] += value->bytes;
         if (value->segment == CLV__IN_OUTPUTS) made[CLV_IO] += value->bytes;
+        if (value->segment == CLV__IN_ONCE) made[CLV_WORKSPACE] += value->bytes;
     }
 }
 
@@ -167,7 +177,9 @@ clv_plan_node clv_plan_node_get(const clv_plan *plan, int index) {
                    : at->variant       ? at->variant->name
                                        : "reference",
         .chosen = reasons[at->chosen],
-        .phase = at->again ? "recompute" : phases[node ? node->phase : CLV__FORWARD],
+        .phase = at->once    ? "once"
+                 : at->again ? "recompute"
+                             : phases[node ? node->phase : CLV__FORWARD],
         .device = plan->places[at->place].device,
         .bytes = at->launches.workspace_bytes,
         .launches = (int)at->launches.n,
@@ -184,6 +196,12 @@ clv_plan_node clv_plan_node_get(const clv_plan *plan, int index) {
         out.traffic = plan->transfers[at->transfer].shared ? 0 : (double)carried->bytes;
         return out;
     }
+    if (is_of_launches(plan, at)) {
+        out.chosen = ""; // as that node's is
+        out.output_shape = plan->values[at->out[0]].desc.shape;
+        out.bytes += out.made[CLV_WORKSPACE] - at->launches.workspace_bytes;
+        return out;
+    }
     const clv__node *whole = at->whole && at->whole->io.n_out ? at->whole : node;
     if (whole->io.n_out) out.output_shape = whole->io.out[0].shape;
     for (int i = 0; i < node->io.n_in; i++) {
@@ -196,8 +214,8 @@ clv_plan_node clv_plan_node_get(const clv_plan *plan, int index) {
         for (int i = 0; i < node->io.n_out; i++)
             out.bytes += at->out[i] < 0 ? 0 : plan->values[at->out[i]].bytes;
         clv__op_cost(&node->io, &cost);
-        out.flops = cost.flops;
-        out.traffic = cost.bytes;
+        out.flops = at->once ? 0 : cost.flops; // of a step
+        out.traffic = at->once ? 0 : cost.bytes;
     }
     return out;
 }

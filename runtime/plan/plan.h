@@ -9,6 +9,8 @@
 clv_status clv__plan_place_check(clv_graph *graph, const char *place);
 /** Forget choices and layout and make them again: after a variant was put into quarantine. */
 clv_status clv__plan_again(clv_plan *plan);
+/** Make it again without what is kept of nodes that are done once, to save memory, if there is any. *changed (or NULL): there was. */
+clv_status clv__plan_each_step(clv_plan *plan, bool *changed);
 
 static inline size_t clv__io_bytes(const clv__place *place) {
     return place->io.bytes;

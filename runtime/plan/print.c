@@ -7,7 +7,7 @@
 static const char *const segments[] = {[CLV__NOWHERE] = "nowhere",          [CLV__IN_SESSION] = "session",
                                        [CLV__IN_INPUTS] = "inputs",         [CLV__IN_OUTPUTS] = "outputs",
                                        [CLV__IN_GRADIENTS] = "gradients",   [CLV__IN_ACTIVATIONS] = "activations",
-                                       [CLV__IN_SHARED] = "lender"};
+                                       [CLV__IN_ONCE] = "once",             [CLV__IN_SHARED] = "lender"};
 
 static void print_values(clv__text *text, const char *what, const int *values, int n) {
     int last = n;
@@ -71,6 +71,7 @@ static void print_node(clv__text *text, const clv_plan *plan, size_t position) {
     if (at->variant) clv__text_add(text, " by %s %s", reasons[at->chosen], at->variant->name);
     print_values(text, "in", at->in, CLV__MAX_IN);
     print_values(text, "out", at->out, CLV__MAX_OUT);
+    if (at->once) clv__text_add(text, ", once");
     if (at->again) clv__text_add(text, ", again");
     if (at->whole) clv__text_add(text, ", part %d of %d of %s", at->slice, at->slices, at->whole->layer);
     if (at->within) clv__text_add(text, ", %zu bytes within", at->within);
@@ -107,6 +108,7 @@ static void print_place(clv__text *text, const clv__place *place, int number) {
                   number, place->device->name, place->alignment, place->gradients.bytes, place->activations.bytes,
                   place->workspace_bytes, place->io.bytes, place->input_bytes, place->staged_bytes);
     if (place->same_session_bytes) clv__text_add(text, ", beside %zu", place->same_session_bytes);
+    if (place->once.bytes) clv__text_add(text, ", once %zu", place->once.bytes);
     if (place->awaits) clv__text_add(text, ", awaits %llx", (unsigned long long)place->awaits);
     print_values(text, ", inputs", place->inputs, place->n_inputs);
     print_values(text, ", outputs", place->outputs, place->n_outputs);

@@ -88,7 +88,7 @@ static void add(clv_profile_work *work, const clv_profile_node *node) {
 }
 
 static clv_profile_work *part_of(clv_profile_row *row, const char *phase) {
-    if (!strcmp(phase, "forward")) return &row->forward;
+    if (!strcmp(phase, "forward") || !strcmp(phase, "once")) return &row->forward;
     if (!strcmp(phase, "update")) return &row->update;
     if (!strcmp(phase, "transfer")) return &row->transfer;
     return &row->backward;

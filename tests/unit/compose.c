@@ -41,6 +41,9 @@ static clv_tensor *build(clv_tensor *x, const clv_model *model) {
     x = clv_relu(clv_nn_linear(x, "wide", WIDE, NULL));
     x = clv_relu(clv_nn_linear(x, "wider", WIDER, NULL));
     x = clv_nn_linear(x, "logits", CLASSES, NULL);
+    if (!clv_graph_modes_get(graph).training) // made of a parameter alone
+        x = clv_add(x, clv_square(clv_parameter(graph, "shift", CLV_SHAPE(CLASSES),
+                                                (clv_init){CLV_INIT_ONES, 0, 0})));
     clv_scope_pop(graph);
     return x;
 }
@@ -50,7 +53,7 @@ static const clv_model model = {.name = "deep", .build = build, .input = {WIDTH}
 /** What is on in a plan. */
 typedef struct ways {
     bool devices, replicas, memory, recompute, pieces, micro_batches; // in the order of the table's columns
-    bool clips, no_fuse;
+    bool clips, no_fuse, evaluates;
 } ways;
 enum { COLUMNS = 6 };
 
@@ -73,7 +76,9 @@ static clv_graph *graph_of(const ways *w, const char *const *devices) {
         .optimizer = {.kind = CLV_SGD, .momentum = 0.9f, .clip_norm = w->clips ? 0.5f : 0},
         .micro_batches = w->micro_batches ? 2 : 0,
         .placement = {.replicas = w->replicas ? devices : NULL, .n_replicas = w->replicas ? 2 : 0}};
-    assert_status(clv_pass_graph(runtime, &config, CLV_PASS_TRAIN, BATCH, &graph), CLV_OK, runtime);
+    assert_status(
+        clv_pass_graph(runtime, &config, w->evaluates ? CLV_PASS_PREDICT : CLV_PASS_TRAIN, BATCH, &graph),
+        CLV_OK, runtime);
     return graph;
 }
 
@@ -138,6 +143,12 @@ static bool any_again(const clv_plan *plan) {
     return false;
 }
 
+static bool any_once(const clv_plan *plan) {
+    for (size_t i = 0; i < plan->n_nodes; i++)
+        if (plan->nodes[i].once) return true;
+    return false;
+}
+
 static bool any_early(const clv_plan *plan) {
     bool updated = false;
     for (size_t i = 0; i < plan->n_nodes; i++) {
@@ -183,6 +194,7 @@ static const struct row {
     [CLV__PASS_select] = {{0}, any_node},
     [CLV__PASS_chains] = {{.clips = true}, any_table},
     [CLV__PASS_recompute] = {{.recompute = true}, any_again},
+    [CLV__PASS_once] = {{.evaluates = true}, any_once},
     [CLV__PASS_roots] = {{0}, any_node},
     [CLV__PASS_early] = {{0}, any_early},
     [CLV__PASS_lives] = {{0}, any_node},
@@ -199,7 +211,9 @@ static void nothing_is_overwritten(const clv_plan *plan) {
     for (size_t i = 0; i < plan->n_values; i++) {
         const clv__value *a = &plan->values[i];
         if (a->root != (int)i || !a->bytes) continue;
-        if (a->segment != CLV__IN_ACTIVATIONS && a->segment != CLV__IN_GRADIENTS) continue;
+        if (a->segment != CLV__IN_ACTIVATIONS && a->segment != CLV__IN_GRADIENTS &&
+            a->segment != CLV__IN_ONCE)
+            continue;
         for (size_t k = 0; k < i; k++) {
             const clv__value *b = &plan->values[k];
             if (b->root != (int)k || b->segment != a->segment || b->place != a->place) continue;
@@ -232,11 +246,14 @@ static void do_steps(clv_graph *graph, clv_plan *plan, float *losses) {
     for (int step = 0; step < STEPS; step++) {
         for (int i = 0; i < BATCH * WIDTH; i++) x[i] = (float)((i * 13 + step * 5) % 29) / 14 - 1;
         for (int i = 0; i < BATCH; i++) labels[i] = (i * 3 + step) % CLASSES;
-        clv_optimizer_hyper_values(graph, step + 1, 0.1, hyper);
+        if (plan->trains) clv_optimizer_hyper_values(graph, step + 1, 0.1, hyper);
         assert_status(clv_run_feed(run, clv_graph_find(graph, "x"), x, sizeof x), CLV_OK, runtime);
-        assert_status(clv_run_feed(run, clv_graph_find(graph, "labels"), labels, sizeof labels), CLV_OK,
-                      runtime);
-        assert_status(clv_run_feed(run, clv_optimizer_hyper(graph), hyper, sizeof hyper), CLV_OK, runtime);
+        if (plan->trains) {
+            assert_status(clv_run_feed(run, clv_graph_find(graph, "labels"), labels, sizeof labels), CLV_OK,
+                          runtime);
+            assert_status(clv_run_feed(run, clv_optimizer_hyper(graph), hyper, sizeof hyper), CLV_OK,
+                          runtime);
+        }
         assert_status(clv_run_step(run, &ticket), CLV_OK, runtime);
         if (losses)
             assert_status(

@@ -265,9 +265,13 @@ static json_t *fused_json(const clv_plan *plan) {
     return fused;
 }
 
-static int launches_of(const clv_plan *plan) {
+/** Of each step, or of a run's first one besides. */
+static int launches_of(const clv_plan *plan, bool once) {
     int n = 0;
-    for (int i = 0; i < clv_plan_info_get(plan).n_nodes; i++) n += clv_plan_node_get(plan, i).launches;
+    for (int i = 0; i < clv_plan_info_get(plan).n_nodes; i++) {
+        const clv_plan_node node = clv_plan_node_get(plan, i);
+        if (!strcmp(node.phase, "once") == once) n += node.launches;
+    }
     return n;
 }
 
@@ -279,11 +283,11 @@ static void print_fused(const clv_plan *plan) {
         nodes += node.fused;
         into += node.fused > 0;
     }
-    if (into)
-        screen_say(stdout, "launches: %d a step; %d nodes of the graph are done as %d", launches_of(plan),
-                   nodes, into);
-    else
-        screen_say(stdout, "launches: %d a step", launches_of(plan));
+    char first[64] = "", fused[96] = "";
+    if (launches_of(plan, true))
+        snprintf(first, sizeof first, ", %d more in the first", launches_of(plan, true));
+    if (into) snprintf(fused, sizeof fused, "; %d nodes of the graph are done as %d", nodes, into);
+    screen_say(stdout, "launches: %d a step%s%s", launches_of(plan, false), first, fused);
 }
 
 /** How many nodes were chosen in which way, on one line. */
@@ -314,15 +318,16 @@ static int print_json(const plan_job *job, clv_plan *plan, clv_plan *plain, cons
                       (json_int_t)row->parameters, "bytes", (json_int_t)row->bytes, "flops", row->flops));
     }
     return cli_print_json(json_pack(
-        "{s:s, s:I, s:b, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:b, s:o, s:o, "
-        "s:o}",
+        "{s:s, s:I, s:b, s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:b, s:o, "
+        "s:o, s:o}",
         "model", job->model->name, "batch", (json_int_t)batch, "train", job->session->args->train, "layers",
         layers, "modules", plan_tree_json(tree, depth_of(job->session->args)), "choices", choices_json(plan),
-        "fused", fused_json(plan), "launches", launches_of(plan), "placement", cli_place_json(job->choice),
-        "devices", devices_json(plan), "transfers", transfers_json(plan), "parts", cli_parts_json(plan),
-        "recomputed", cli_recomputed_json(plan), "mixed", cli_precision_json(job->session->args, plan, plain),
-        "without", cli_without_json(plan, plain), "largest_batch", (json_int_t)advice->largest, "fits",
-        advice->fits, "advice", advice_json(advice), "least", cli_profile_plan_json(profile, plan), "ranks",
+        "fused", fused_json(plan), "launches", launches_of(plan, false), "launches_once",
+        launches_of(plan, true), "placement", cli_place_json(job->choice), "devices", devices_json(plan),
+        "transfers", transfers_json(plan), "parts", cli_parts_json(plan), "recomputed",
+        cli_recomputed_json(plan), "mixed", cli_precision_json(job->session->args, plan, plain), "without",
+        cli_without_json(plan, plain), "largest_batch", (json_int_t)advice->largest, "fits", advice->fits,
+        "advice", advice_json(advice), "least", cli_profile_plan_json(profile, plan), "ranks",
         cli_ranks_json(&job->ranks)));
 }
 

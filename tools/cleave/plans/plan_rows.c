@@ -45,13 +45,13 @@ bool cli_plan_rows(const clv_plan *plan, plan_rows *rows) {
     for (int i = 0; i < n; i++) {
         clv_plan_node node = clv_plan_node_get(plan, i);
         if (!strcmp(node.variant, "transfer")) continue; // told apart, below
-        bool forward = !strcmp(node.phase, "forward");
+        const bool forward = !strcmp(node.phase, "forward"), once = !strcmp(node.phase, "once");
         plan_row *row;
         if (forward) {
             row = row_of(rows, &node);
             row->output_shape = node.output_shape; // the last op's is the layer's
         } else {
-            row = *node.layer ? find_row(rows, node.layer) : NULL;
+            row = *node.layer && !once ? find_row(rows, node.layer) : NULL;
             if (!row) row = find_row(rows, node.phase);
             if (!row) {
                 row = &rows->items[rows->n++];
@@ -62,6 +62,7 @@ bool cli_plan_rows(const clv_plan *plan, plan_rows *rows) {
             row->op = forward                            ? node.op
                       : !strcmp(node.phase, "update")    ? "updates"
                       : !strcmp(node.phase, "recompute") ? "recompute"
+                      : once                             ? "first step"
                                                          : "gradients";
             row->also = forward ? node.also : "";
             row->variant = forward ? node.variant : "";
@@ -71,11 +72,12 @@ bool cli_plan_rows(const clv_plan *plan, plan_rows *rows) {
         const char *device = clv_device_info_get(node.device)->name;
         if (!row->device) row->device = device;
         row->elsewhere |= strcmp(row->device, device) != 0;
-        row->parameters += forward ? node.parameters : 0;
+        row->parameters += forward || once ? node.parameters : 0;
         row->bytes += node.bytes;
         row->flops += node.flops;
-        for (int c = 0; c < CLV_CATEGORIES; c++) // a workspace is that of one node at a time
-            row->made[c] = c != CLV_WORKSPACE            ? row->made[c] + node.made[c]
+        for (int c = 0; c < CLV_CATEGORIES;
+             c++) // a workspace is that of one node at a time, if it is not kept
+            row->made[c] = c != CLV_WORKSPACE || once    ? row->made[c] + node.made[c]
                            : node.made[c] > row->made[c] ? node.made[c]
                                                          : row->made[c];
     }
