@@ -206,13 +206,16 @@ static double rows_rank(const clv_device_info *device, const clv__op_io *io) {
 }
 
 static void rows_lower(clv__launches *list, const clv__op_io *io) {
-    enum { ITEM = 8192 }; // elements of a work-item on a CPU: 32 KiB an input, a few microseconds
+    // Elements of a work-item on a CPU: 32 KiB an input, a few microseconds. FEW where its loops end after
+    // 65535 turns (loop_turns), for those of functions count too: fmod turns once for each bit of a quotient,
+    // which has up to 277, and remainder calls it three times.
+    enum { ITEM = 8192, FEW = 64 };
     const int64_t n = clv__numel(&io->out[0]);
     const clv__walk walk = walk_of(io);
     if (n == 0) return;
     int width = clv__vector_width(list->device), inner = walk.rank - 1;
     int64_t length = walk.dims[inner], rows = n / length, d1 = walk.rank == 3 ? walk.dims[1] : rows;
-    int64_t chunk = clv__threads(list->device) ? ITEM : width;
+    int64_t chunk = !clv__threads(list->device) ? width : list->device->loop_turns ? FEW : ITEM;
     int64_t chunks = clv__div_up(length, chunk);
     int64_t rows_per_item = chunks > 1 ? 1 : clv__div_up(chunk, length);
     clv__launch *launch = begin(list, io,

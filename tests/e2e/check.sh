@@ -3,12 +3,11 @@
 # cleave check and cleave cache: JSON as it is promised, an unknown op, a cache that is damaged or cannot be used.
 . "$(dirname "$0")/common.sh"
 
-# all that are listed are run; in turns (.ci/run) a 16th, because drivers are checked whole there
+# all that are listed are run; of the cases a 16th, as ops_samples runs all of them on the same devices
 works "$cleave" check --quick --device "$device" --list
 [ "$(grep -c . out)" -gt 400 ] || fail "only $(grep -c . out) cases"
 quick() {
-    # shellcheck disable=SC2086  # words on purpose
-    works "$cleave" check --quick --device "$device" ${CLEAVE_TURN:+--shard $((CLEAVE_TURN % 16 + 1))/16} "$@"
+    works "$cleave" check --quick --device "$device" --shard $((${CLEAVE_TURN:-0} % 16 + 1))/16 "$@"
 }
 quick --list
 listed=$(grep -c . out)

@@ -5,17 +5,22 @@
 //
 // Calls that count are those below (`calls`) on a path in the working folder, of all threads and child processes, in the order
 // in which they come; so the loader's files, drivers and /proc are left alone. MARK gets the number of calls that were seen,
-// and says whether the fault was reached. Exits as the command does, with 128 + signal if one ended it. Linux on x86-64.
+// and says whether the fault was reached. Exits as the command does, with 128 + signal if one ended it. Linux on x86-64,
+// whose seccomp stops the command at such calls alone: stops at every call take longer than the command.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -84,7 +89,6 @@ static bool counts(pid_t process, const struct user_regs_struct *r, const call *
 
 typedef struct thread {
     pid_t id;
-    bool inside; // between a call's begin and end
     long answer; // what the call shall say at its end; 0: what it said
 } thread;
 
@@ -114,19 +118,22 @@ static void spoil(thread *t, pid_t process, struct user_regs_struct *r, const ca
     }
 }
 
-static void at_call(pid_t process, const char *fault) {
+/** How the process goes on: to the end of its call, or to the next that may count. */
+static int at_call(pid_t process, bool ends, const char *fault) {
     thread *t = thread_of(process);
     struct user_regs_struct r;
-    if (!t || ptrace(PTRACE_GETREGS, process, 0, &r)) return;
-    t->inside = !t->inside;
+    if (!t || ptrace(PTRACE_GETREGS, process, 0, &r)) return PTRACE_CONT;
     const call *which = NULL;
-    if (t->inside) {
-        if (counts(process, &r, &which) && ++seen == wanted) spoil(t, process, &r, which, fault);
-    } else if (t->answer) {
+    if (!ends && counts(process, &r, &which) && ++seen == wanted) {
+        spoil(t, process, &r, which, fault);
+        return t->answer ? PTRACE_SYSCALL : PTRACE_CONT;
+    }
+    if (ends && t->answer) {
         r.rax = (unsigned long long)t->answer;
         t->answer = 0;
         ptrace(PTRACE_SETREGS, process, 0, &r);
     }
+    return PTRACE_CONT;
 }
 
 /** Follow the processes until the first one has ended; its exit code. */
@@ -139,14 +146,30 @@ static int follow(pid_t first, const char *fault) {
             if (t) *t = (thread){0};
             continue;
         }
-        int signal = WSTOPSIG(status), pass = 0;
-        if (signal == (SIGTRAP | 0x80))
-            at_call(process, fault);
+        int signal = WSTOPSIG(status), pass = 0, how = PTRACE_CONT;
+        const bool begins = status >> 8 == (SIGTRAP | PTRACE_EVENT_SECCOMP << 8);
+        if (begins || signal == (SIGTRAP | 0x80))
+            how = at_call(process, !begins, fault);
         else if (signal != SIGTRAP && signal != SIGSTOP)
             pass = signal;
-        ptrace(PTRACE_SYSCALL, process, 0, pass);
+        ptrace(how, process, 0, pass);
     }
     return code;
+}
+
+/** From now on the process stops at each of `calls`, and so does what it starts. */
+static bool stop_at_calls(void) {
+    enum { N = sizeof calls / sizeof *calls };
+    struct sock_filter filter[2 * N + 2] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
+    for (size_t i = 0; i < N; i++) {
+        filter[2 * i + 1] =
+            (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)calls[i].number, 0, 1);
+        filter[2 * i + 2] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE);
+    }
+    filter[2 * N + 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+    return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
 int main(int argc, char **argv) {
@@ -156,6 +179,7 @@ int main(int argc, char **argv) {
     if (process == 0) {
         if (ptrace(PTRACE_TRACEME, 0, 0, 0)) _exit(77);
         raise(SIGSTOP);
+        if (!stop_at_calls()) _exit(77);
         execvp(argv[4], argv + 4);
         _exit(127);
     }
@@ -164,8 +188,8 @@ int main(int argc, char **argv) {
     if (WIFEXITED(status)) return WEXITSTATUS(status); // 77: this system lets no process trace another
     ptrace(PTRACE_SETOPTIONS, process, 0,
            PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
-               PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL);
-    ptrace(PTRACE_SYSCALL, process, 0, 0);
+               PTRACE_O_TRACEEXEC | PTRACE_O_TRACESECCOMP | PTRACE_O_EXITKILL);
+    ptrace(PTRACE_CONT, process, 0, 0);
     int code = follow(process, argv[1]);
     FILE *mark = fopen(argv[3], "w");
     if (!mark) return 2;
