@@ -148,17 +148,20 @@
 
 // c[i*n + j] += the sub-group's rows of a [BQ][terms] times its n fragments of columns of b [terms][columns]
 #define PRODUCT(c, n, a, b, columns, terms)                                                                  \
-    MATRIX_STEPS for (int s_ = 0; s_ < (terms) / MATRIX_TERMS / 8; s_++) {                                   \
-        uint va[FM][MATRIX_A_WORDS], vb[MATRIX_B_WORDS];                                                     \
-        MATRIX_UNROLLED for (int i = 0; i < FM; i++) {                                                       \
-            MATRIX_LOAD_A(va[i], (a) + s_ / (MATRIX_WIDTH / 8) * (BQ * MATRIX_WIDTH), sub_m + i * MATRIX_M,  \
-                          s_ % (MATRIX_WIDTH / 8));                                                          \
-        }                                                                                                    \
-        MATRIX_UNROLLED for (int j = 0; j < (n); j++) {                                                      \
-            MATRIX_LOAD_B(vb, (b) + s_ / (MATRIX_WIDTH / 8) * ((columns)*MATRIX_WIDTH),                      \
-                          (sub_n * (n) + j) * MATRIX_N, s_ % (MATRIX_WIDTH / 8));                            \
+    {                                                                                                        \
+        MATRIX_FROM(pa, (a) + sub_m * MATRIX_WIDTH)                                                          \
+        MATRIX_FROM(pb, (b) + sub_n * (n) * (MATRIX_N * MATRIX_WIDTH))                                       \
+        MATRIX_STEPS for (int s_ = 0; s_ < (terms) / MATRIX_TERMS / 8; s_++) {                               \
+            const int plane_ = s_ / (MATRIX_WIDTH / 8), step_ = s_ % (MATRIX_WIDTH / 8);                     \
+            uint va[FM][MATRIX_A_WORDS], vb[MATRIX_B_WORDS];                                                 \
             MATRIX_UNROLLED for (int i = 0; i < FM; i++) {                                                   \
-                MATRIX_MULTIPLY((c)[i * (n) + j], va[i], vb);                                                \
+                MATRIX_LOAD_A(va[i], pa, plane_ * BQ + i * MATRIX_M, step_);                                 \
+            }                                                                                                \
+            MATRIX_UNROLLED for (int j = 0; j < (n); j++) {                                                  \
+                MATRIX_LOAD_B(vb, pb, plane_ * (columns) + j * MATRIX_N, step_);                             \
+                MATRIX_UNROLLED for (int i = 0; i < FM; i++) {                                               \
+                    MATRIX_MULTIPLY((c)[i * (n) + j], va[i], vb);                                            \
+                }                                                                                            \
             }                                                                                                \
         }                                                                                                    \
     }
@@ -226,7 +229,7 @@
     HEAD(H)                                                                                                  \
     const int h_ = head, k_ = D + KEY_HEAD(h_) * E;                                                          \
     MASK_BEGIN
-#define TILE_OF(name, rows, terms) __local uint name[TILE(rows, terms)] __attribute__((aligned(16)));
+#define TILE_OF(name, rows, terms) __local uint name[TILE(rows, terms)] __attribute__((aligned(128)));
 
 __kernel GROUP void KERNEL(attend_matrix)(__global T_Y *restrict y, __global const T_X *restrict x, int T,
                                           int H, int G, int E, int causal, float scale MASK_PARAMS) {

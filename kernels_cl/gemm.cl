@@ -320,20 +320,20 @@ int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int
     PASTE(REGISTERS_, WIDE)(T, (loads) * (int)sizeof(T) / (int)sizeof(uint), loads, name)
 #define REGISTERS_0(T, words, loads, name) FETCHED(T) name[loads];
 #define REGISTERS_1(T, words, loads, name) uint name[words];
-// The chunks of an item. x + at: where each begins, or, where rows lie side by side, each term. (Both of an item: a sum of a pointer
-// that all have and an index takes NVIDIA's machines an instruction more.) there(k): is the tile's term k one of
+// The chunks of an item. x and at: where each begins, or, where rows lie side by side, each term. there(k): is the tile's term k one of
 // the sum?
-#define FETCH_CHUNKS_1(T, n, r, x, at, k2, first_term, there)                                                    \
+#define FETCH_CHUNKS_1(T, n, r, x, at, k2, first_term, there)                                                \
     UNROLLED for (int j = 0; j < (n); j++) {                                                                 \
-        MATRIX_INDEX(at[j])                                                                                  \
-        MATRIX_FETCH(CHUNK_TERMS * (int)sizeof(T), r + j * (CHUNK_TERMS * (int)sizeof(T) / 4), (x) + at[j],   \
-                    there(first_term))                                                                       \
+        MATRIX_KEEP(at[j])                                                                                   \
+        MATRIX_FETCH(CHUNK_TERMS * (int)sizeof(T), r + j * (CHUNK_TERMS * (int)sizeof(T) / 4),               \
+                     MATRIX_FROM_INDEX(T, x, at[j]), there(first_term))                                      \
     }
 #define FETCH_CHUNKS_0(T, n, r, x, at, k2, first_term, there)                                                \
     UNROLLED for (int e = 0; e < CHUNK_TERMS; e++) {                                                         \
-        MATRIX_INDEX(at[e])                                                                                  \
-        MATRIX_FETCH((n) * (int)sizeof(T), r + e * ((n) * (int)sizeof(T) / 4), (x) + MATRIX_INDEX_AT(at, e, k2), \
-                    there((first_term) + e))                                                                 \
+        MATRIX_KEEP(at[e])                                                                                   \
+        MATRIX_FETCH((n) * (int)sizeof(T), r + e * ((n) * (int)sizeof(T) / 4),                               \
+                     MATRIX_FROM_INDEX(T, x, MATRIX_AT_TERM(at, e, MATRIX_AT(T, k2))),                       \
+                     there((first_term) + e))                                                                \
     }
 #define FETCH_WIDE(ROWS, T, n, r, x, at, k2, first_term, there)                                              \
     PASTE(FETCH_CHUNKS_, ROWS)(T, n, r, x, at, k2, first_term, there)
@@ -442,9 +442,10 @@ int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int
 #define KEEP KEEP_TILE(THERE)
 
 // A sub-group's part of the tile, in fragments. It begins at a multiple of 16 rows and columns, as places are counted from there.
-#define SUB_ROWS (MATRIX_SUB_ROWS * 16 > BM ? BM / 16 : MATRIX_SUB_ROWS)
+#define SUBS (ITEMS / MATRIX_LANES)
+#define SUB_ROWS (MATRIX_SUB_ROWS(SUBS) * 16 > BM ? BM / 16 : MATRIX_SUB_ROWS(SUBS))
 #define FM (BM / SUB_ROWS / MATRIX_M)
-#define FN (BN * SUB_ROWS / (ITEMS / MATRIX_LANES) / MATRIX_N)
+#define FN (BN * SUB_ROWS / SUBS / MATRIX_N)
 #elif WIDE
 // from_a, from_b: where an item's first chunk begins.
 #define FETCH_CHUNKS(r, from, loads, ROWS, n, k2, there)                                                     \
@@ -561,8 +562,8 @@ KERNEL(gemm)(__global T_C *restrict c, __global const T_A *restrict a, __global 
              int h_0, int h_n1, int h_k1, int h_size, int w_0, int w_n0, int w_k0, int w_size, int channels,
              int by_row, int has_bias EPILOGUE_PARAMS) {
 #if MATRIX
-    __local uint la[STAGES * PARTS * BM * MATRIX_WIDTH] __attribute__((aligned(16)));
-    __local uint lb[STAGES * PARTS * BN * MATRIX_WIDTH] __attribute__((aligned(16)));
+    __local uint la[STAGES * PARTS * BM * MATRIX_WIDTH] __attribute__((aligned(128)));
+    __local uint lb[STAGES * PARTS * BN * MATRIX_WIDTH] __attribute__((aligned(128)));
     MATRIX_SCRATCH(ITEMS)
 #else
     __local KEPT4(T_A) la[TILES][TK][BM / 4 + 1];
@@ -608,10 +609,10 @@ KERNEL(gemm)(__global T_C *restrict c, __global const T_A *restrict a, __global 
     if (n0 >= N) return; // all of the group: phases differ in size
 #endif
 #if TAPS == 2 // pixels as elements
-    b += h_size * b_k2;
+    b += (h_size + h_0 * w_size + w_0) * b_k2;
     h_n1 *= w_size * b_k2, w_n0 *= b_k2;
     const int b_k1 = h_k1 * w_size * b_k2, b_k0 = w_k0 * b_k2;
-    h_0 = (h_0 * w_size + w_0) * b_k2, w_0 = 0, w_size = 1;
+    h_0 = w_0 = 0, w_size = 1;
 #endif
     const int first = split * depth, last = min(K, first + depth) - 1, turns = max(last - first + TK, 0) / TK;
 #if MATRIX || WIDE
@@ -659,23 +660,23 @@ KERNEL(gemm)(__global T_C *restrict c, __global const T_A *restrict a, __global 
 #endif
 #if MATRIX
 #if A_WIDE
-    int at_a[A_ROWS ? A_CHUNKS : CHUNK_TERMS];
+    MATRIX_INDEX at_a[A_ROWS ? A_CHUNKS : CHUNK_TERMS];
 #if A_ROWS
-    UNROLLED for (int j = 0; j < A_CHUNKS; j++) at_a[j] = rows[A_CHUNK_ROW(j)];
-    a += TAPS == 1 ? 0 : A_TERM(0);
+    UNROLLED for (int j = 0; j < A_CHUNKS; j++) at_a[j] = MATRIX_AT(T_A, rows[A_CHUNK_ROW(j)]);
+    MATRIX_OWN(T_A, a, at_a, A_CHUNKS, TAPS == 1 ? 0 : A_TERM(0))
 #else
-    UNROLLED for (int e = 0; e < CHUNK_TERMS; e++) at_a[e] = A_TERM(e) * a_k2;
-    a += min(m0 + A_CHUNK_ROW(0), M - A_CHUNKS);
+    UNROLLED for (int e = 0; e < CHUNK_TERMS; e++) at_a[e] = MATRIX_AT(T_A, A_TERM(e) * a_k2);
+    MATRIX_OWN(T_A, a, at_a, CHUNK_TERMS, min(m0 + A_CHUNK_ROW(0), M - A_CHUNKS))
 #endif
 #endif
 #if B_WIDE
-    int at_b[B_ROWS ? B_CHUNKS : CHUNK_TERMS];
+    MATRIX_INDEX at_b[B_ROWS ? B_CHUNKS : CHUNK_TERMS];
 #if B_ROWS
-    UNROLLED for (int j = 0; j < B_CHUNKS; j++) at_b[j] = columns[B_CHUNK_ROW(j)];
-    b += TAPS == 1 ? 0 : B_TERM(0);
+    UNROLLED for (int j = 0; j < B_CHUNKS; j++) at_b[j] = MATRIX_AT(T_B, columns[B_CHUNK_ROW(j)]);
+    MATRIX_OWN(T_B, b, at_b, B_CHUNKS, TAPS == 1 ? 0 : B_TERM(0))
 #else
-    UNROLLED for (int e = 0; e < CHUNK_TERMS; e++) at_b[e] = B_TERM(e) * b_k2;
-    b += columns[min(B_CHUNK_ROW(0), N - B_CHUNKS - n0)];
+    UNROLLED for (int e = 0; e < CHUNK_TERMS; e++) at_b[e] = MATRIX_AT(T_B, B_TERM(e) * b_k2);
+    MATRIX_OWN(T_B, b, at_b, CHUNK_TERMS, columns[min(B_CHUNK_ROW(0), N - B_CHUNKS - n0)])
 #endif
 #endif
 #if TAPS == 2
@@ -714,18 +715,18 @@ KERNEL(gemm)(__global T_C *restrict c, __global const T_A *restrict a, __global 
             PUT_NEXT_TERMS
         }
 #if MATRIX
-        __local const uint *pa = la + (turn - 1) % STAGES * PARTS * BM * MATRIX_WIDTH + sub_m * MATRIX_WIDTH;
-        __local const uint *pb = lb + (turn - 1) % STAGES * PARTS * BN * MATRIX_WIDTH + sub_n * MATRIX_WIDTH;
+        MATRIX_FROM(pa, la + ((turn - 1) % STAGES * PARTS * BM + sub_m) * MATRIX_WIDTH)
+        MATRIX_FROM(pb, lb + ((turn - 1) % STAGES * PARTS * BN + sub_n) * MATRIX_WIDTH)
         MATRIX_EACH_STEP for (int s = 0; s < MATRIX_WIDTH / 8; s++) {
             uint va[PARTS][FM][MATRIX_A_WORDS], vb[PARTS][MATRIX_B_WORDS];
             MATRIX_UNROLLED for (int p = 0; p < PARTS; p++) {
                 MATRIX_UNROLLED for (int i = 0; i < FM; i++) {
-                    MATRIX_LOAD_A(va[p][i], pa + p * BM * MATRIX_WIDTH, i * MATRIX_M, s);
+                    MATRIX_LOAD_A(va[p][i], pa, p * BM + i * MATRIX_M, s);
                 }
             }
             MATRIX_UNROLLED for (int j = 0; j < FN; j++) {
                 MATRIX_UNROLLED for (int p = 0; p < PARTS; p++) {
-                    MATRIX_LOAD_B(vb[p], pb + p * BN * MATRIX_WIDTH, j * MATRIX_N, s);
+                    MATRIX_LOAD_B(vb[p], pb, p * BN + j * MATRIX_N, s);
                 }
                 MATRIX_UNROLLED for (int i = 0; i < FM; i++) {
 #if PARTS == 1
