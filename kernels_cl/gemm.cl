@@ -350,7 +350,21 @@ int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int
 #define A_ELEMENT(k, there) a[row + (there(k) ? (k) : skip) * a_k2]
 #define B_ELEMENT(i, there) rb[i] = b[column + (there(B_TERM(i)) ? B_TERM(i) : skip) * b_k2];
 #endif
-#if A_WIDE
+// Where a chunk lies as the unit wants it, to local memory by itself.
+#define COPIES(T, WIDE, ROWS) (WIDE && ROWS && PARTS == 1 && STAGES == 2 && PASTE(PASTE(MATRIX_COPIES_, T), PASTE(_, MATRIX_TYPE)))
+#define A_COPIED COPIES(T_A, A_WIDE, A_ROWS)
+#define B_COPIED COPIES(T_B, B_WIDE, B_ROWS)
+#define COPY_CHUNKS(T, n, to, n_rows, x, at, ROW, first_term, there)                                         \
+    UNROLLED for (int j = 0; j < (n); j++) {                                                                 \
+        MATRIX_KEEP(at[j])                                                                                   \
+        MATRIX_COPY(to, turn % STAGES * (n_rows) + (ROW(j) - ROW(0)), MATRIX_FROM_INDEX(T, x, at[j]),        \
+                    there(first_term))                                                                       \
+    }
+#if A_COPIED
+#define FETCH_TILE_A(there)                                                                                  \
+    COPY_CHUNKS(T_A, A_CHUNKS, to_a, BM, A_FROM, at_a, A_CHUNK_ROW, A_TERM(0), there)
+#define KEEP_TILE_A(there)
+#elif A_WIDE
 #define FETCH_TILE_A(there) FETCH_WIDE(A_ROWS, T_A, A_CHUNKS, ra, A_FROM, at_a, a_k2, A_TERM(0), there)
 #define A_WORD(word, j, e, there) WIDE_WORD(T_A, word, ra, A_ROWS, A_CHUNKS, j, (e)*MATRIX_TERMS)
 #else
@@ -361,7 +375,11 @@ int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int
     }
 #define A_WORD(word, j, e, there) KEEP_WORD(T_A, word, ra, A_TERM, (j)*CHUNK_TERMS + (e)*MATRIX_TERMS, there)
 #endif
-#if B_WIDE
+#if B_COPIED
+#define FETCH_TILE_B(there)                                                                                  \
+    COPY_CHUNKS(T_B, B_CHUNKS, to_b, BN, B_FROM, at_b, B_CHUNK_ROW, B_TERM(0), there)
+#define KEEP_TILE_B(there)
+#elif B_WIDE
 #define FETCH_TILE_B(there) FETCH_WIDE(B_ROWS, T_B, B_CHUNKS, rb, B_FROM, at_b, b_k2, B_TERM(0), there)
 #define B_WORD(word, j, e, there) WIDE_WORD(T_B, word, rb, B_ROWS, B_CHUNKS, j, (e)*MATRIX_TERMS)
 #else
@@ -397,8 +415,8 @@ int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int
     b += move_b;
 #else
 #define NEXT_TILE                                                                                            \
-    a += TK * a_k2;                                                                                          \
-    b += TK * b_k2;
+    a += TK * (A_WIDE && A_ROWS ? 1 : a_k2);                                                                 \
+    b += TK * (B_WIDE && B_ROWS ? 1 : b_k2);
 #endif
 // What an item fetched, as words. Of several parts each has a plane; all but the last are cut off, the last is rounded.
 #define KEEP_CHUNKS(chunks, tile, rows, ROW, CHUNK, WORD, there)                                             \
@@ -436,9 +454,21 @@ int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int
     }                                                                                                        \
     MATRIX_WORD(float, word[PARTS - 1][e], v, w)
 #endif
+#ifndef KEEP_TILE_A
+#define KEEP_TILE_A(there) KEEP_CHUNKS(A_CHUNKS, la, BM, A_CHUNK_ROW, A_CHUNK, A_WORD, there)
+#endif
+#ifndef KEEP_TILE_B
+#define KEEP_TILE_B(there) KEEP_CHUNKS(B_CHUNKS, lb, BN, B_CHUNK_ROW, B_CHUNK, B_WORD, there)
+#endif
 #define KEEP_TILE(there)                                                                                     \
-    KEEP_CHUNKS(A_CHUNKS, la, BM, A_CHUNK_ROW, A_CHUNK, A_WORD, there)                                       \
-    KEEP_CHUNKS(B_CHUNKS, lb, BN, B_CHUNK_ROW, B_CHUNK, B_WORD, there)
+    KEEP_TILE_A(there)                                                                                       \
+    KEEP_TILE_B(there)                                                                                       \
+    COPIED
+#if A_COPIED || B_COPIED
+#define COPIED MATRIX_COPIED
+#else
+#define COPIED
+#endif
 #define KEEP KEEP_TILE(THERE)
 
 // A sub-group's part of the tile, in fragments. It begins at a multiple of 16 rows and columns, as places are counted from there.
@@ -678,6 +708,12 @@ KERNEL(gemm)(__global T_C *restrict c, __global const T_A *restrict a, __global 
     UNROLLED for (int e = 0; e < CHUNK_TERMS; e++) at_b[e] = MATRIX_AT(T_B, B_TERM(e) * b_k2);
     MATRIX_OWN(T_B, b, at_b, CHUNK_TERMS, columns[min(B_CHUNK_ROW(0), N - B_CHUNKS - n0)])
 #endif
+#endif
+#if A_COPIED
+    MATRIX_TO(to_a, la, A_CHUNK_ROW(0), A_CHUNK(0))
+#endif
+#if B_COPIED
+    MATRIX_TO(to_b, lb, B_CHUNK_ROW(0), B_CHUNK(0))
 #endif
 #if TAPS == 2
     int block = first / TK / k_0 / k_1, tap_1 = first / TK / k_0 % k_1, tap_0 = first / TK % k_0;

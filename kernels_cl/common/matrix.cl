@@ -30,6 +30,9 @@
 //     MATRIX_AT_TERM(at, e, step)        at[e], which is at[0] + e*step: what takes fewer registers
 //     MATRIX_FROM_INDEX(T, x, i)         the pointer
 //     MATRIX_FETCH(bytes, r, p, there)   words r[bytes / 4], in which bytes lie as they are stored, from p, or zeros
+//     MATRIX_TO(to, tile, row, chunk)    declares `to`, where that chunk lies
+//     MATRIX_COPY(to, rows, p, there)    that of so many rows further, a multiple of 16, from p, where words lie as the unit wants them, or
+//                                        zeros. It may be on its way until MATRIX_COPIED. MATRIX_COPIES_T_TYPE: 1 where there is that
 //     MATRIX_WORD(T, word, x, y)         word = that of the elements x and y (tf32: of x), which are stored as T, rounded to nearest
 //
 // MATRIX_UNIT   which unit: 0 none, emulated; 1 NVIDIA's mma.sync (sm_80 up); 2 the same with one instruction that rounds to tf32 (sm_90
@@ -124,6 +127,28 @@ typedef uint tf32; // a word
     (((row)*MATRIX_CHUNKS + (chunk)) ^ ((row) % 16 / (8 / MATRIX_CHUNKS) % 8))
 #endif
 #define MATRIX_PUT(tile, row, chunk, x) ((__local uint4 *)(tile))[MATRIX_PLACE(row, chunk)] = x;
+#if MATRIX_UNIT <= 2 // cp.async, and as a check of all around it
+#define MATRIX_COPIES_tf32_tf32 1
+#define MATRIX_COPIES_f16_f16 1
+#define MATRIX_COPIES_bf16_bf16 1
+#endif
+#if MATRIX_UNIT == 1 || MATRIX_UNIT == 2
+#define MATRIX_TO(name, tile, row, chunk)                                                                    \
+    uint name = (uint)(size_t)(tile) + (uint)MATRIX_PLACE(row, chunk) * 16;                                  \
+    MATRIX_KEEP(name)
+#define MATRIX_COPY(to, rows, p, there)                                                                      \
+    __asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"                                           \
+                   :                                                                                         \
+                   : "r"((to) + (uint)(rows) * (MATRIX_WIDTH * 4)), "l"(p), "r"((there) ? 16 : 0)            \
+                   : "memory");
+#define MATRIX_COPIED __asm volatile("cp.async.wait_all;" : : : "memory");
+#else
+#define MATRIX_TO(name, tile, row, chunk) __local uint4 *name = (__local uint4 *)(tile) + MATRIX_PLACE(row, chunk);
+#define MATRIX_COPY(to, rows, p, there)                                                                      \
+    (to)[(rows)*MATRIX_CHUNKS] = (uint4)(0);                                                                 \
+    if (there) (to)[(rows)*MATRIX_CHUNKS] = *(__global const uint4 *)(p);
+#define MATRIX_COPIED
+#endif
 #define MATRIX_PUT_HALF(tile, row, half, x)                                                                  \
     ((__local uint2 *)(tile))[MATRIX_PLACE(row, (half) / 2) * 2 + (half) % 2] = x;
 
