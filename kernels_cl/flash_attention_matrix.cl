@@ -39,28 +39,7 @@
 #define MASKED 0
 #define SHARED 0
 
-#if SHARED
-#define KEY_HEADS G
-#define KEY_HEAD(h) ((h) / (H / G))
-#define EACH_SHARER for (int h_ = head * (H / G); h_ < (head + 1) * (H / G); h_++)
-#else
-#define KEY_HEADS H
-#define KEY_HEAD(h) (h)
-#define EACH_SHARER const int h_ = head;
-#endif
-#if MASKED
-#define MASK_PARAMS , __global const float *restrict mask, int m_first, int m_n, int m_h, int m_t
-#define MASK_BEGIN __global const float *added_ = mask + m_first + n_ * m_n + h_ * m_h;
-#define ADDED(t, u) +added_[min(t, T - 1) * m_t + (u)]
-#define LEAST -FLT_MAX // a score's, so that differences of two are numbers
-#define INVERSE(l) ((l) > 0.0f ? 1.0f / (l) : 0.0f)
-#else
-#define MASK_PARAMS
-#define MASK_BEGIN
-#define ADDED(t, u)
-#define LEAST -INFINITY
-#define INVERSE(l) (1.0f / (l))
-#endif
+#define INVERSE(l) ((l) > 0.0f ? 1.0f / (l) : 0.0f) // of a query that sees nothing 0
 
 #define UNROLLED _Pragma("unroll")
 #define MEET barrier(CLK_LOCAL_MEM_FENCE)
@@ -212,10 +191,10 @@
 #define SEES(t, u) ((u) < T && (!causal || (u) <= (t)))
 // Scores become scale * score, or -INFINITY where nothing is seen; most[r] is the largest.
 #define HIDE                                                                                                 \
-    EACH_ROW most[r] = LEAST;                                                                                \
+    EACH_ROW most[r] = LEAST_SCORE;                                                                          \
     EACH(FS) {                                                                                               \
         const int r = ROW_OF(FS, f, e), t_ = first + ROW(r), u_ = u + COLUMN(FS, f, e);                      \
-        s[f][e] = SEES(t_, u_) ? s[f][e] * scale ADDED(t_, u_) : -INFINITY;                                  \
+        s[f][e] = SEES(t_, u_) ? s[f][e] * scale MASK_ADDED(t_, u_) : -INFINITY;                             \
         most[r] = fmax(most[r], s[f][e]);                                                                    \
     }
 
@@ -366,7 +345,7 @@ __kernel GROUP void KERNEL(attend_matrix_queries)(__global T_Y *restrict dx, __g
         PRODUCT(d, FS, own_dy, values, BK, EP)
         EACH(FS) {
             const int r = ROW_OF(FS, f, e), t_ = first + ROW(r), u_ = u + COLUMN(FS, f, e);
-            const float weight = SEES(t_, u_) ? exp(s[f][e] * scale ADDED(t_, u_) - m[r]) : 0.0f;
+            const float weight = SEES(t_, u_) ? exp(s[f][e] * scale MASK_ADDED(t_, u_) - m[r]) : 0.0f;
             s[f][e] = weight * (d[f][e] - delta[r]);
         }
         MEET;
@@ -426,7 +405,7 @@ __kernel GROUP void KERNEL(attend_matrix_keys)(__global T_Y *restrict dx, __glob
                 const int key = first + ROW(ROW_OF(FS, f, e)), query = t + COLUMN(FS, f, e);
                 const int known = min(query, T - 1);
                 const bool sees = query < T && SEES(query, key);
-                s[f][e] = sees ? exp(s[f][e] * scale ADDED(query, key) - stats[h_ * T + known]) : 0.0f;
+                s[f][e] = sees ? exp(s[f][e] * scale MASK_ADDED(query, key) - stats[h_ * T + known]) : 0.0f;
                 d[f][e] = s[f][e] * (d[f][e] - stats[(N * H + h_) * T + known]);
             }
             MEET;

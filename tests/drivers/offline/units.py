@@ -19,7 +19,7 @@ import targets  # noqa: E402
 import tools    # noqa: E402
 
 KERNELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../kernels_cl")
-COMMON = ["storage", "epilogue", "matrix"]
+COMMON = ["storage", "epilogue", "heads", "matrix"]
 LEAST = 0.35
 LEAST_OF = {"gfx1100": 0.36, "gfx1200": 0.42, "gfx90a": 0.35, "dg2": 0.31}
 SLAB, SLABS_ON = 0.85, ["sm_90", "gfx1030"]
