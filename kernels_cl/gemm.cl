@@ -355,10 +355,10 @@ int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int
 #define A_COPIED COPIES(T_A, A_WIDE, A_ROWS)
 #define B_COPIED COPIES(T_B, B_WIDE, B_ROWS)
 #define COPY_CHUNKS(T, n, to, n_rows, x, at, ROW, first_term, there)                                         \
+    MATRIX_FURTHER(in_stage_, to, turn % STAGES * (n_rows))                                                  \
     UNROLLED for (int j = 0; j < (n); j++) {                                                                 \
         MATRIX_KEEP(at[j])                                                                                   \
-        MATRIX_COPY(to, turn % STAGES * (n_rows) + (ROW(j) - ROW(0)), MATRIX_FROM_INDEX(T, x, at[j]),        \
-                    there(first_term))                                                                       \
+        MATRIX_COPY(in_stage_, ROW(j) - ROW(0), MATRIX_FROM_INDEX(T, x, at[j]), there(first_term))           \
     }
 #if A_COPIED
 #define FETCH_TILE_A(there)                                                                                  \
@@ -751,8 +751,8 @@ KERNEL(gemm)(__global T_C *restrict c, __global const T_A *restrict a, __global 
             PUT_NEXT_TERMS
         }
 #if MATRIX
-        MATRIX_FROM(pa, la + ((turn - 1) % STAGES * PARTS * BM + sub_m) * MATRIX_WIDTH)
-        MATRIX_FROM(pb, lb + ((turn - 1) % STAGES * PARTS * BN + sub_n) * MATRIX_WIDTH)
+        MATRIX_FROM(pa, la + (turn - 1) % STAGES * PARTS * BM * MATRIX_WIDTH + sub_m * MATRIX_WIDTH)
+        MATRIX_FROM(pb, lb + (turn - 1) % STAGES * PARTS * BN * MATRIX_WIDTH + sub_n * MATRIX_WIDTH)
         MATRIX_EACH_STEP for (int s = 0; s < MATRIX_WIDTH / 8; s++) {
             uint va[PARTS][FM][MATRIX_A_WORDS], vb[PARTS][MATRIX_B_WORDS];
             MATRIX_UNROLLED for (int p = 0; p < PARTS; p++) {

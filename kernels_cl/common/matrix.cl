@@ -17,6 +17,7 @@
 //     MATRIX_ROW(lane, e), MATRIX_COLUMN(lane, e)      where c[e] lies in the fragment
 //     MATRIX_ROWS, MATRIX_ITS_ROW(e), MATRIX_IN_ROW(r) an item's c are of so many rows; which of them c[e] is of; an e of the r-th
 //     MATRIX_SHARERS, MATRIX_OVER_ROW(v, op)           neighbouring items that have sums of the same rows; v = op(v of all of them, ..)
+//     MATRIX_EXP2(x)                     2^x, to 2 ulp; a number that is no normal one may be 0
 //     MATRIX_SET(tile, row, term, c, e)  c[e], and where MATRIX_PAIR is 2 c[e + 1], too, as what a row of A has as `term`, as the next
 //     MATRIX_UNROLLED, MATRIX_STEPS      before loops over fragments, and over many steps of eight words
 //     MATRIX_EACH_STEP                   before one over the few steps of a tile
@@ -31,7 +32,8 @@
 //     MATRIX_FROM_INDEX(T, x, i)         the pointer
 //     MATRIX_FETCH(bytes, r, p, there)   words r[bytes / 4], in which bytes lie as they are stored, from p, or zeros
 //     MATRIX_TO(to, tile, row, chunk)    declares `to`, where that chunk lies
-//     MATRIX_COPY(to, rows, p, there)    that of so many rows further, a multiple of 16, from p, where words lie as the unit wants them, or
+//     MATRIX_FURTHER(name, to, rows)     and `name`, where that of so many rows further lies, a multiple of 16
+//     MATRIX_COPY(to, rows, p, there)    that of so many rows further, a constant, from p, where words lie as the unit wants them, or
 //                                        zeros. It may be on its way until MATRIX_COPIED. MATRIX_COPIES_T_TYPE: 1 where there is that
 //     MATRIX_WORD(T, word, x, y)         word = that of the elements x and y (tf32: of x), which are stored as T, rounded to nearest
 //
@@ -136,6 +138,9 @@ typedef uint tf32; // a word
 #define MATRIX_TO(name, tile, row, chunk)                                                                    \
     uint name = (uint)(size_t)(tile) + (uint)MATRIX_PLACE(row, chunk) * 16;                                  \
     MATRIX_KEEP(name)
+#define MATRIX_FURTHER(name, to, rows)                                                                       \
+    uint name = (to) + (uint)(rows) * (MATRIX_WIDTH * 4);                                                    \
+    MATRIX_KEEP(name)
 #define MATRIX_COPY(to, rows, p, there)                                                                      \
     __asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"                                           \
                    :                                                                                         \
@@ -144,6 +149,7 @@ typedef uint tf32; // a word
 #define MATRIX_COPIED __asm volatile("cp.async.wait_all;" : : : "memory");
 #else
 #define MATRIX_TO(name, tile, row, chunk) __local uint4 *name = (__local uint4 *)(tile) + MATRIX_PLACE(row, chunk);
+#define MATRIX_FURTHER(name, to, rows) __local uint4 *name = (to) + (rows)*MATRIX_CHUNKS;
 #define MATRIX_COPY(to, rows, p, there)                                                                      \
     (to)[(rows)*MATRIX_CHUNKS] = (uint4)(0);                                                                 \
     if (there) (to)[(rows)*MATRIX_CHUNKS] = *(__global const uint4 *)(p);
@@ -320,6 +326,12 @@ typedef uint tf32; // a word
                                                    "{%0, %1, %2, %3};"                                       \
                    : "+f"((c)[n]), "+f"((c)[n + 1]), "+f"((c)[n + 2]), "+f"((c)[n + 3])                      \
                    : "r"((a)[0]), "r"((a)[1]), "r"((a)[2]), "r"((a)[3]), "r"(b0), "r"(b1));
+#define MATRIX_EXP2(x)                                                                                       \
+    ({                                                                                                       \
+        float power_;                                                                                        \
+        __asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power_) : "f"(x));                                         \
+        power_;                                                                                              \
+    })
 #define MATRIX_OVER_ROW(v, op)                                                                               \
     MATRIX_WITH(v, op, 1)                                                                                    \
     MATRIX_WITH(v, op, 2)
@@ -372,6 +384,14 @@ typedef uint tf32; // a word
     v = op(v, MATRIX_OTHER(v, 0x4e));                                                                        \
     v = op(v, MATRIX_OTHER(v, 0x141));                                                                       \
     v = op(v, MATRIX_OTHER(v, 0x140));
+#ifdef __has_builtin
+#if __has_builtin(__builtin_amdgcn_exp2f)
+#define MATRIX_EXP2(x) __builtin_amdgcn_exp2f(x)
+#endif
+#endif
+#ifndef MATRIX_EXP2 // older compilers know it by this name, newer ones scale numbers that are no normal ones
+#define MATRIX_EXP2(x) __builtin_exp2f(x)
+#endif
 #define MATRIX_OTHER(v, way) as_float(__builtin_amdgcn_update_dpp(0, as_int(v), way, 15, 15, true))
 #endif
 #if MATRIX_UNIT == 3
@@ -500,6 +520,9 @@ float8 __attribute__((overloadable)) intel_sub_group_bf16_bf16_matrix_mad_k16(in
         barrier(CLK_LOCAL_MEM_FENCE);                                                                        \
     }
 #endif
+#endif
+#ifndef MATRIX_EXP2
+#define MATRIX_EXP2(x) exp2(x)
 #endif
 #ifndef MATRIX_FROM
 #define MATRIX_FROM(name, tile) __local const uint *name = tile;
