@@ -12,7 +12,7 @@
 // Entries
 //   attend_matrix          y, in one walk over keys and values
 //   attend_matrix_queries  dq, in two walks over keys and values, as what is made of scores is rounded: the first leaves of each row the
-//                          logarithm of its sum in stats, and N*H*T further on delta, the mean of dy v^T
+//                          logarithm of its sum, as scores are, in stats, and N*H*T further on delta, the mean of dy v^T
 //   attend_matrix_keys     dk and dv, with stats, in a walk over queries and dy
 //
 // Macros
@@ -186,17 +186,33 @@
 #define TOGETHER(value, v, op) value = op(value, (v)[r]);
 #endif
 #define PLUS(a, b) ((a) + (b))
+// The score of query t and key u from a product; its power, where a larger one is taken off; what a sum of these is as a score. Without a
+// mask scores are logarithms to the base of 2.
+#if MASKED
+#define SCORED(v, t, u) ((v)*scale MASK_ADDED(t, min(u, T - 1)))
+#define EXP(x) MATRIX_EXP2((x)*M_LOG2E_F)
+#define LOG(x) log(x)
+#else
+#define SCORED(v, t, u) ((v) * (scale * M_LOG2E_F))
+#define EXP(x) MATRIX_EXP2(x)
+#define LOG(x) log2(x)
+#endif
 
 // Does query t see key u? A query beyond the last sees something: its sums, which nobody wants, are numbers.
 #define SEES(t, u) ((u) < T && (!causal || (u) <= (t)))
-// Scores become scale * score, or -INFINITY where nothing is seen; most[r] is the largest.
+// Products become scores, or -INFINITY where nothing is seen, which is asked where not all queries see all keys; most[r] is the
+// largest.
 #define HIDE                                                                                                 \
     EACH_ROW most[r] = LEAST_SCORE;                                                                          \
-    EACH(FS) {                                                                                               \
-        const int r = ROW_OF(FS, f, e), t_ = first + ROW(r), u_ = u + COLUMN(FS, f, e);                      \
-        s[f][e] = SEES(t_, u_) ? s[f][e] * scale MASK_ADDED(t_, u_) : -INFINITY;                             \
-        most[r] = fmax(most[r], s[f][e]);                                                                    \
-    }
+    EACH(FS)                                                                                                 \
+    s[f][e] = SCORED(s[f][e], first + ROW(ROW_OF(FS, f, e)), u + COLUMN(FS, f, e));                          \
+    if (!EVERY_KEY)                                                                                          \
+        EACH(FS) {                                                                                           \
+            const int t_ = first + ROW(ROW_OF(FS, f, e)), u_ = u + COLUMN(FS, f, e);                         \
+            if (!SEES(t_, u_)) s[f][e] = -INFINITY;                                                          \
+        }                                                                                                    \
+    EACH(FS) most[ROW_OF(FS, f, e)] = fmax(most[ROW_OF(FS, f, e)], s[f][e]);
+#define EVERY_KEY (u + BK <= T && (!causal || u + BK - 1 <= first))
 
 // A group's head, of `heads`; where its keys lie, those of values being KEY_HEADS*E behind.
 #define HEAD(heads)                                                                                          \
@@ -239,11 +255,11 @@ __kernel GROUP void KERNEL(attend_matrix)(__global T_Y *restrict y, __global con
         EACH_ROW {
             float largest = m[r];
             TOGETHER(largest, most, fmax)
-            const float less = exp(m[r] - largest);
+            const float less = EXP(m[r] - largest);
             m[r] = largest;
             l[r] *= less;
             EACH_OF(r, FS) {
-                s[f][e] = exp(s[f][e] - largest);
+                s[f][e] = EXP(s[f][e] - largest);
                 l[r] += s[f][e];
             }
             EACH_OF(r, FR) sums[f][e] *= less;
@@ -304,14 +320,14 @@ __kernel GROUP void KERNEL(attend_matrix_queries)(__global T_Y *restrict dx, __g
         EACH_ROW {
             float largest = m[r];
             TOGETHER(largest, most, fmax)
-            const float less = exp(m[r] - largest);
+            const float less = EXP(m[r] - largest);
             m[r] = largest;
             l[r] *= less;
             delta[r] *= less;
         }
         EACH(FS) {
             const int r = ROW_OF(FS, f, e);
-            s[f][e] = exp(s[f][e] - m[r]);
+            s[f][e] = EXP(s[f][e] - m[r]);
             l[r] += s[f][e];
             delta[r] += s[f][e] * d[f][e];
         }
@@ -332,7 +348,7 @@ __kernel GROUP void KERNEL(attend_matrix_queries)(__global T_Y *restrict dx, __g
         float all = 0.0f;
         TOGETHER(all, delta, PLUS)
         delta[r] = all * INVERSE(l[r]);
-        m[r] = MASKED && l[r] == 0.0f ? INFINITY : m[r] + log(l[r]);
+        m[r] = MASKED && l[r] == 0.0f ? INFINITY : m[r] + LOG(l[r]);
         if (lane % MATRIX_SHARERS + sub_n == 0 && t < T)
             stats[z * T + t] = m[r], stats[(N * H + z) * T + t] = delta[r];
     }
@@ -344,10 +360,14 @@ __kernel GROUP void KERNEL(attend_matrix_queries)(__global T_Y *restrict dx, __g
         PRODUCT(s, FS, own, keys, BK, EP)
         PRODUCT(d, FS, own_dy, values, BK, EP)
         EACH(FS) {
-            const int r = ROW_OF(FS, f, e), t_ = first + ROW(r), u_ = u + COLUMN(FS, f, e);
-            const float weight = SEES(t_, u_) ? exp(s[f][e] * scale MASK_ADDED(t_, u_) - m[r]) : 0.0f;
-            s[f][e] = weight * (d[f][e] - delta[r]);
+            const int r = ROW_OF(FS, f, e);
+            s[f][e] = EXP(SCORED(s[f][e], first + ROW(r), u + COLUMN(FS, f, e)) - m[r]) * (d[f][e] - delta[r]);
         }
+        if (!EVERY_KEY)
+            EACH(FS) {
+                const int t_ = first + ROW(ROW_OF(FS, f, e)), u_ = u + COLUMN(FS, f, e);
+                if (!SEES(t_, u_)) s[f][e] = 0.0f;
+            }
         MEET;
         KEEP_COLUMNS(T_X, raw, columns)
         KEEP_SCORES(s, p)
@@ -402,12 +422,15 @@ __kernel GROUP void KERNEL(attend_matrix_keys)(__global T_Y *restrict dx, __glob
             PRODUCT(s, FS, own, queries, BK, EP)
             PRODUCT(d, FS, own_values, moving_dy, BK, EP)
             EACH(FS) {
-                const int key = first + ROW(ROW_OF(FS, f, e)), query = t + COLUMN(FS, f, e);
-                const int known = min(query, T - 1);
-                const bool sees = query < T && SEES(query, key);
-                s[f][e] = sees ? exp(s[f][e] * scale MASK_ADDED(query, key) - stats[h_ * T + known]) : 0.0f;
+                const int known = min(t + COLUMN(FS, f, e), T - 1);
+                s[f][e] = EXP(SCORED(s[f][e], known, first + ROW(ROW_OF(FS, f, e))) - stats[h_ * T + known]);
                 d[f][e] = s[f][e] * (d[f][e] - stats[(N * H + h_) * T + known]);
             }
+            if (t + BK > T || (causal && first + BQ - 1 > t))
+                EACH(FS) {
+                    const int key = first + ROW(ROW_OF(FS, f, e)), query = t + COLUMN(FS, f, e);
+                    if (query >= T || !SEES(query, key)) s[f][e] = d[f][e] = 0.0f;
+                }
             MEET;
             KEEP_COLUMNS(T_X, raw, queries)
             KEEP_COLUMNS(T_DY, raw_dy, moving_dy)

@@ -57,11 +57,16 @@ def once(make, source, *arguments):
 
 # ---- loops -----------------------------------------------------------------------------------------------------------
 
+UNIT = re.compile(r"\b(?:HMMA|v_wmma|v_mfma|dpas)")
+
+
 def innermost(lines, label, branches, weigh, on_their_way=None):
     """The figures of the innermost loop with the most FMAs. lines: instructions and labels of a kernel; label(line): a name or None;
     branches(line): the names that it may go to; weigh(line): (FMAs, floats from local memory, floats from global memory, 1 if it is an
     instruction); on_their_way(lines): how many loads from global memory there are in them, and how many are not waited for.
-    A loop ends at its last way back, and one without FMAs is none."""
+    A loop ends at its last way back, and one without FMAs is none. Where a kernel has a matrix unit's instructions, they alone count."""
+    if any(UNIT.search(line) for line in lines):
+        of_all, weigh = weigh, lambda line: (int(bool(UNIT.search(line))), *of_all(line)[1:])
     at = {}
     ends = {}
     for i, line in enumerate(lines):
