@@ -43,28 +43,7 @@
 #define MASKED 0
 #define SHARED 0
 
-#if SHARED
-#define KEY_HEADS G
-#define KEY_HEAD(h) ((h) / (H / G))
-#define EACH_SHARER for (int h_ = head * (H / G); h_ < (head + 1) * (H / G); h_++)
-#else
-#define KEY_HEADS H
-#define KEY_HEAD(h) (h)
-#define EACH_SHARER const int h_ = head;
-#endif
-#if MASKED
-#define MASK_PARAMS , __global const float *restrict mask, int m_first, int m_n, int m_h, int m_t
-#define MASK_BEGIN __global const float *added_ = mask + m_first + n_ * m_n + h_ * m_h;
-#define ADDED(t, u) + added_[min(t, T - 1) * m_t + (u)]
-#define LEAST -FLT_MAX // a score's, so that differences of two are numbers
-#define INVERSE(l) select((float4)(0.0f), 1.0f / (l), (l) > 0.0f)
-#else
-#define MASK_PARAMS
-#define MASK_BEGIN
-#define ADDED(t, u)
-#define LEAST -INFINITY
-#define INVERSE(l) (1.0f / (l))
-#endif
+#define INVERSE(l) select((float4)(0.0f), 1.0f / (l), (l) > 0.0f) // of a query that sees nothing 0
 
 #define ITEMS (WX * WY)
 #define BQ (4 * WY)
@@ -141,10 +120,10 @@ void KERNEL(flash_add)(float sums[4][CN], __local const float4 *p, __local const
 #define PLUS(a, b) ((a) + (b))
 // Scores become scale * score, or -INFINITY where nothing is seen; most[r] is the largest.
 #define HIDE                                                                                                 \
-    EACH_ROW most[r] = LEAST;                                                                                \
+    EACH_ROW most[r] = LEAST_SCORE;                                                                          \
     EACH_SCORE {                                                                                             \
         const int t_ = first + 4 * y_ + r, u_ = u + x_ + n * WX;                                             \
-        s[r][n] = SEES(t_, u_) ? s[r][n] * scale ADDED(t_, u_) : -INFINITY;                                  \
+        s[r][n] = SEES(t_, u_) ? s[r][n] * scale MASK_ADDED(t_, u_) : -INFINITY;                             \
         most[r] = fmax(most[r], s[r][n]);                                                                    \
     }
 
@@ -315,7 +294,7 @@ __kernel GROUP void KERNEL(attend_flash_keys)(__global T_Y *restrict dx, __globa
                 EACH_ROW {
                     const int key = first + 4 * y_ + r;
                     const bool sees = query < T && SEES(query, key);
-                    s[r][n] = sees ? exp(s[r][n] * scale ADDED(query, key) - log_sum) : 0.0f;
+                    s[r][n] = sees ? exp(s[r][n] * scale MASK_ADDED(query, key) - log_sum) : 0.0f;
                 }
             }
             KEEP(s)

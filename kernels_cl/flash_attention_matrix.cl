@@ -12,7 +12,7 @@
 // Entries
 //   attend_matrix          y, in one walk over keys and values
 //   attend_matrix_queries  dq, in two walks over keys and values, as what is made of scores is rounded: the first leaves of each row the
-//                          logarithm of its sum in stats, and N*H*T further on delta, the mean of dy v^T
+//                          logarithm of its sum, as scores are, in stats, and N*H*T further on delta, the mean of dy v^T
 //   attend_matrix_keys     dk and dv, with stats, in a walk over queries and dy
 //
 // Macros
@@ -39,28 +39,7 @@
 #define MASKED 0
 #define SHARED 0
 
-#if SHARED
-#define KEY_HEADS G
-#define KEY_HEAD(h) ((h) / (H / G))
-#define EACH_SHARER for (int h_ = head * (H / G); h_ < (head + 1) * (H / G); h_++)
-#else
-#define KEY_HEADS H
-#define KEY_HEAD(h) (h)
-#define EACH_SHARER const int h_ = head;
-#endif
-#if MASKED
-#define MASK_PARAMS , __global const float *restrict mask, int m_first, int m_n, int m_h, int m_t
-#define MASK_BEGIN __global const float *added_ = mask + m_first + n_ * m_n + h_ * m_h;
-#define ADDED(t, u) +added_[min(t, T - 1) * m_t + (u)]
-#define LEAST -FLT_MAX // a score's, so that differences of two are numbers
-#define INVERSE(l) ((l) > 0.0f ? 1.0f / (l) : 0.0f)
-#else
-#define MASK_PARAMS
-#define MASK_BEGIN
-#define ADDED(t, u)
-#define LEAST -INFINITY
-#define INVERSE(l) (1.0f / (l))
-#endif
+#define INVERSE(l) ((l) > 0.0f ? 1.0f / (l) : 0.0f) // of a query that sees nothing 0
 
 #define UNROLLED _Pragma("unroll")
 #define MEET barrier(CLK_LOCAL_MEM_FENCE)
@@ -148,17 +127,20 @@
 
 // c[i*n + j] += the sub-group's rows of a [BQ][terms] times its n fragments of columns of b [terms][columns]
 #define PRODUCT(c, n, a, b, columns, terms)                                                                  \
-    MATRIX_STEPS for (int s_ = 0; s_ < (terms) / MATRIX_TERMS / 8; s_++) {                                   \
-        uint va[FM][MATRIX_A_WORDS], vb[MATRIX_B_WORDS];                                                     \
-        MATRIX_UNROLLED for (int i = 0; i < FM; i++) {                                                       \
-            MATRIX_LOAD_A(va[i], (a) + s_ / (MATRIX_WIDTH / 8) * (BQ * MATRIX_WIDTH), sub_m + i * MATRIX_M,  \
-                          s_ % (MATRIX_WIDTH / 8));                                                          \
-        }                                                                                                    \
-        MATRIX_UNROLLED for (int j = 0; j < (n); j++) {                                                      \
-            MATRIX_LOAD_B(vb, (b) + s_ / (MATRIX_WIDTH / 8) * ((columns)*MATRIX_WIDTH),                      \
-                          (sub_n * (n) + j) * MATRIX_N, s_ % (MATRIX_WIDTH / 8));                            \
+    {                                                                                                        \
+        MATRIX_FROM(pa, (a) + sub_m * MATRIX_WIDTH)                                                          \
+        MATRIX_FROM(pb, (b) + sub_n * (n) * (MATRIX_N * MATRIX_WIDTH))                                       \
+        MATRIX_STEPS for (int s_ = 0; s_ < (terms) / MATRIX_TERMS / 8; s_++) {                               \
+            const int plane_ = s_ / (MATRIX_WIDTH / 8), step_ = s_ % (MATRIX_WIDTH / 8);                     \
+            uint va[FM][MATRIX_A_WORDS], vb[MATRIX_B_WORDS];                                                 \
             MATRIX_UNROLLED for (int i = 0; i < FM; i++) {                                                   \
-                MATRIX_MULTIPLY((c)[i * (n) + j], va[i], vb);                                                \
+                MATRIX_LOAD_A(va[i], pa, plane_ * BQ + i * MATRIX_M, step_);                                 \
+            }                                                                                                \
+            MATRIX_UNROLLED for (int j = 0; j < (n); j++) {                                                  \
+                MATRIX_LOAD_B(vb, pb, plane_ * (columns) + j * MATRIX_N, step_);                             \
+                MATRIX_UNROLLED for (int i = 0; i < FM; i++) {                                               \
+                    MATRIX_MULTIPLY((c)[i * (n) + j], va[i], vb);                                            \
+                }                                                                                            \
             }                                                                                                \
         }                                                                                                    \
     }
@@ -204,17 +186,33 @@
 #define TOGETHER(value, v, op) value = op(value, (v)[r]);
 #endif
 #define PLUS(a, b) ((a) + (b))
+// The score of query t and key u from a product; its power, where a larger one is taken off; what a sum of these is as a score. Without a
+// mask scores are logarithms to the base of 2.
+#if MASKED
+#define SCORED(v, t, u) ((v)*scale MASK_ADDED(t, min(u, T - 1)))
+#define EXP(x) MATRIX_EXP2((x)*M_LOG2E_F)
+#define LOG(x) log(x)
+#else
+#define SCORED(v, t, u) ((v) * (scale * M_LOG2E_F))
+#define EXP(x) MATRIX_EXP2(x)
+#define LOG(x) log2(x)
+#endif
 
 // Does query t see key u? A query beyond the last sees something: its sums, which nobody wants, are numbers.
 #define SEES(t, u) ((u) < T && (!causal || (u) <= (t)))
-// Scores become scale * score, or -INFINITY where nothing is seen; most[r] is the largest.
+// Products become scores, or -INFINITY where nothing is seen, which is asked where not all queries see all keys; most[r] is the
+// largest.
 #define HIDE                                                                                                 \
-    EACH_ROW most[r] = LEAST;                                                                                \
-    EACH(FS) {                                                                                               \
-        const int r = ROW_OF(FS, f, e), t_ = first + ROW(r), u_ = u + COLUMN(FS, f, e);                      \
-        s[f][e] = SEES(t_, u_) ? s[f][e] * scale ADDED(t_, u_) : -INFINITY;                                  \
-        most[r] = fmax(most[r], s[f][e]);                                                                    \
-    }
+    EACH_ROW most[r] = LEAST_SCORE;                                                                          \
+    EACH(FS)                                                                                                 \
+    s[f][e] = SCORED(s[f][e], first + ROW(ROW_OF(FS, f, e)), u + COLUMN(FS, f, e));                          \
+    if (!EVERY_KEY)                                                                                          \
+        EACH(FS) {                                                                                           \
+            const int t_ = first + ROW(ROW_OF(FS, f, e)), u_ = u + COLUMN(FS, f, e);                         \
+            if (!SEES(t_, u_)) s[f][e] = -INFINITY;                                                          \
+        }                                                                                                    \
+    EACH(FS) most[ROW_OF(FS, f, e)] = fmax(most[ROW_OF(FS, f, e)], s[f][e]);
+#define EVERY_KEY (u + BK <= T && (!causal || u + BK - 1 <= first))
 
 // A group's head, of `heads`; where its keys lie, those of values being KEY_HEADS*E behind.
 #define HEAD(heads)                                                                                          \
@@ -226,7 +224,7 @@
     HEAD(H)                                                                                                  \
     const int h_ = head, k_ = D + KEY_HEAD(h_) * E;                                                          \
     MASK_BEGIN
-#define TILE_OF(name, rows, terms) __local uint name[TILE(rows, terms)] __attribute__((aligned(16)));
+#define TILE_OF(name, rows, terms) __local uint name[TILE(rows, terms)] __attribute__((aligned(128)));
 
 __kernel GROUP void KERNEL(attend_matrix)(__global T_Y *restrict y, __global const T_X *restrict x, int T,
                                           int H, int G, int E, int causal, float scale MASK_PARAMS) {
@@ -257,11 +255,11 @@ __kernel GROUP void KERNEL(attend_matrix)(__global T_Y *restrict y, __global con
         EACH_ROW {
             float largest = m[r];
             TOGETHER(largest, most, fmax)
-            const float less = exp(m[r] - largest);
+            const float less = EXP(m[r] - largest);
             m[r] = largest;
             l[r] *= less;
             EACH_OF(r, FS) {
-                s[f][e] = exp(s[f][e] - largest);
+                s[f][e] = EXP(s[f][e] - largest);
                 l[r] += s[f][e];
             }
             EACH_OF(r, FR) sums[f][e] *= less;
@@ -322,14 +320,14 @@ __kernel GROUP void KERNEL(attend_matrix_queries)(__global T_Y *restrict dx, __g
         EACH_ROW {
             float largest = m[r];
             TOGETHER(largest, most, fmax)
-            const float less = exp(m[r] - largest);
+            const float less = EXP(m[r] - largest);
             m[r] = largest;
             l[r] *= less;
             delta[r] *= less;
         }
         EACH(FS) {
             const int r = ROW_OF(FS, f, e);
-            s[f][e] = exp(s[f][e] - m[r]);
+            s[f][e] = EXP(s[f][e] - m[r]);
             l[r] += s[f][e];
             delta[r] += s[f][e] * d[f][e];
         }
@@ -350,7 +348,7 @@ __kernel GROUP void KERNEL(attend_matrix_queries)(__global T_Y *restrict dx, __g
         float all = 0.0f;
         TOGETHER(all, delta, PLUS)
         delta[r] = all * INVERSE(l[r]);
-        m[r] = MASKED && l[r] == 0.0f ? INFINITY : m[r] + log(l[r]);
+        m[r] = MASKED && l[r] == 0.0f ? INFINITY : m[r] + LOG(l[r]);
         if (lane % MATRIX_SHARERS + sub_n == 0 && t < T)
             stats[z * T + t] = m[r], stats[(N * H + z) * T + t] = delta[r];
     }
@@ -362,10 +360,14 @@ __kernel GROUP void KERNEL(attend_matrix_queries)(__global T_Y *restrict dx, __g
         PRODUCT(s, FS, own, keys, BK, EP)
         PRODUCT(d, FS, own_dy, values, BK, EP)
         EACH(FS) {
-            const int r = ROW_OF(FS, f, e), t_ = first + ROW(r), u_ = u + COLUMN(FS, f, e);
-            const float weight = SEES(t_, u_) ? exp(s[f][e] * scale ADDED(t_, u_) - m[r]) : 0.0f;
-            s[f][e] = weight * (d[f][e] - delta[r]);
+            const int r = ROW_OF(FS, f, e);
+            s[f][e] = EXP(SCORED(s[f][e], first + ROW(r), u + COLUMN(FS, f, e)) - m[r]) * (d[f][e] - delta[r]);
         }
+        if (!EVERY_KEY)
+            EACH(FS) {
+                const int t_ = first + ROW(ROW_OF(FS, f, e)), u_ = u + COLUMN(FS, f, e);
+                if (!SEES(t_, u_)) s[f][e] = 0.0f;
+            }
         MEET;
         KEEP_COLUMNS(T_X, raw, columns)
         KEEP_SCORES(s, p)
@@ -420,12 +422,15 @@ __kernel GROUP void KERNEL(attend_matrix_keys)(__global T_Y *restrict dx, __glob
             PRODUCT(s, FS, own, queries, BK, EP)
             PRODUCT(d, FS, own_values, moving_dy, BK, EP)
             EACH(FS) {
-                const int key = first + ROW(ROW_OF(FS, f, e)), query = t + COLUMN(FS, f, e);
-                const int known = min(query, T - 1);
-                const bool sees = query < T && SEES(query, key);
-                s[f][e] = sees ? exp(s[f][e] * scale ADDED(query, key) - stats[h_ * T + known]) : 0.0f;
+                const int known = min(t + COLUMN(FS, f, e), T - 1);
+                s[f][e] = EXP(SCORED(s[f][e], known, first + ROW(ROW_OF(FS, f, e))) - stats[h_ * T + known]);
                 d[f][e] = s[f][e] * (d[f][e] - stats[(N * H + h_) * T + known]);
             }
+            if (t + BK > T || (causal && first + BQ - 1 > t))
+                EACH(FS) {
+                    const int key = first + ROW(ROW_OF(FS, f, e)), query = t + COLUMN(FS, f, e);
+                    if (query >= T || !SEES(query, key)) s[f][e] = d[f][e] = 0.0f;
+                }
             MEET;
             KEEP_COLUMNS(T_X, raw, queries)
             KEEP_COLUMNS(T_DY, raw_dy, moving_dy)

@@ -320,20 +320,20 @@ int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int
     PASTE(REGISTERS_, WIDE)(T, (loads) * (int)sizeof(T) / (int)sizeof(uint), loads, name)
 #define REGISTERS_0(T, words, loads, name) FETCHED(T) name[loads];
 #define REGISTERS_1(T, words, loads, name) uint name[words];
-// The chunks of an item. x + at: where each begins, or, where rows lie side by side, each term. (Both of an item: a sum of a pointer
-// that all have and an index takes NVIDIA's machines an instruction more.) there(k): is the tile's term k one of
+// The chunks of an item. x and at: where each begins, or, where rows lie side by side, each term. there(k): is the tile's term k one of
 // the sum?
-#define FETCH_CHUNKS_1(T, n, r, x, at, k2, first_term, there)                                                    \
+#define FETCH_CHUNKS_1(T, n, r, x, at, k2, first_term, there)                                                \
     UNROLLED for (int j = 0; j < (n); j++) {                                                                 \
-        MATRIX_INDEX(at[j])                                                                                  \
-        MATRIX_FETCH(CHUNK_TERMS * (int)sizeof(T), r + j * (CHUNK_TERMS * (int)sizeof(T) / 4), (x) + at[j],   \
-                    there(first_term))                                                                       \
+        MATRIX_KEEP(at[j])                                                                                   \
+        MATRIX_FETCH(CHUNK_TERMS * (int)sizeof(T), r + j * (CHUNK_TERMS * (int)sizeof(T) / 4),               \
+                     MATRIX_FROM_INDEX(T, x, at[j]), there(first_term))                                      \
     }
 #define FETCH_CHUNKS_0(T, n, r, x, at, k2, first_term, there)                                                \
     UNROLLED for (int e = 0; e < CHUNK_TERMS; e++) {                                                         \
-        MATRIX_INDEX(at[e])                                                                                  \
-        MATRIX_FETCH((n) * (int)sizeof(T), r + e * ((n) * (int)sizeof(T) / 4), (x) + MATRIX_INDEX_AT(at, e, k2), \
-                    there((first_term) + e))                                                                 \
+        MATRIX_KEEP(at[e])                                                                                   \
+        MATRIX_FETCH((n) * (int)sizeof(T), r + e * ((n) * (int)sizeof(T) / 4),                               \
+                     MATRIX_FROM_INDEX(T, x, MATRIX_AT_TERM(at, e, MATRIX_AT(T, k2))),                       \
+                     there((first_term) + e))                                                                \
     }
 #define FETCH_WIDE(ROWS, T, n, r, x, at, k2, first_term, there)                                              \
     PASTE(FETCH_CHUNKS_, ROWS)(T, n, r, x, at, k2, first_term, there)
@@ -350,7 +350,21 @@ int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int
 #define A_ELEMENT(k, there) a[row + (there(k) ? (k) : skip) * a_k2]
 #define B_ELEMENT(i, there) rb[i] = b[column + (there(B_TERM(i)) ? B_TERM(i) : skip) * b_k2];
 #endif
-#if A_WIDE
+// Where a chunk lies as the unit wants it, to local memory by itself.
+#define COPIES(T, WIDE, ROWS) (WIDE && ROWS && PARTS == 1 && STAGES == 2 && PASTE(PASTE(MATRIX_COPIES_, T), PASTE(_, MATRIX_TYPE)))
+#define A_COPIED COPIES(T_A, A_WIDE, A_ROWS)
+#define B_COPIED COPIES(T_B, B_WIDE, B_ROWS)
+#define COPY_CHUNKS(T, n, to, n_rows, x, at, ROW, first_term, there)                                         \
+    MATRIX_FURTHER(in_stage_, to, turn % STAGES * (n_rows))                                                  \
+    UNROLLED for (int j = 0; j < (n); j++) {                                                                 \
+        MATRIX_KEEP(at[j])                                                                                   \
+        MATRIX_COPY(in_stage_, ROW(j) - ROW(0), MATRIX_FROM_INDEX(T, x, at[j]), there(first_term))           \
+    }
+#if A_COPIED
+#define FETCH_TILE_A(there)                                                                                  \
+    COPY_CHUNKS(T_A, A_CHUNKS, to_a, BM, A_FROM, at_a, A_CHUNK_ROW, A_TERM(0), there)
+#define KEEP_TILE_A(there)
+#elif A_WIDE
 #define FETCH_TILE_A(there) FETCH_WIDE(A_ROWS, T_A, A_CHUNKS, ra, A_FROM, at_a, a_k2, A_TERM(0), there)
 #define A_WORD(word, j, e, there) WIDE_WORD(T_A, word, ra, A_ROWS, A_CHUNKS, j, (e)*MATRIX_TERMS)
 #else
@@ -361,7 +375,11 @@ int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int
     }
 #define A_WORD(word, j, e, there) KEEP_WORD(T_A, word, ra, A_TERM, (j)*CHUNK_TERMS + (e)*MATRIX_TERMS, there)
 #endif
-#if B_WIDE
+#if B_COPIED
+#define FETCH_TILE_B(there)                                                                                  \
+    COPY_CHUNKS(T_B, B_CHUNKS, to_b, BN, B_FROM, at_b, B_CHUNK_ROW, B_TERM(0), there)
+#define KEEP_TILE_B(there)
+#elif B_WIDE
 #define FETCH_TILE_B(there) FETCH_WIDE(B_ROWS, T_B, B_CHUNKS, rb, B_FROM, at_b, b_k2, B_TERM(0), there)
 #define B_WORD(word, j, e, there) WIDE_WORD(T_B, word, rb, B_ROWS, B_CHUNKS, j, (e)*MATRIX_TERMS)
 #else
@@ -397,8 +415,8 @@ int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int
     b += move_b;
 #else
 #define NEXT_TILE                                                                                            \
-    a += TK * a_k2;                                                                                          \
-    b += TK * b_k2;
+    a += TK * (A_WIDE && A_ROWS ? 1 : a_k2);                                                                 \
+    b += TK * (B_WIDE && B_ROWS ? 1 : b_k2);
 #endif
 // What an item fetched, as words. Of several parts each has a plane; all but the last are cut off, the last is rounded.
 #define KEEP_CHUNKS(chunks, tile, rows, ROW, CHUNK, WORD, there)                                             \
@@ -436,15 +454,28 @@ int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int
     }                                                                                                        \
     MATRIX_WORD(float, word[PARTS - 1][e], v, w)
 #endif
+#ifndef KEEP_TILE_A
+#define KEEP_TILE_A(there) KEEP_CHUNKS(A_CHUNKS, la, BM, A_CHUNK_ROW, A_CHUNK, A_WORD, there)
+#endif
+#ifndef KEEP_TILE_B
+#define KEEP_TILE_B(there) KEEP_CHUNKS(B_CHUNKS, lb, BN, B_CHUNK_ROW, B_CHUNK, B_WORD, there)
+#endif
 #define KEEP_TILE(there)                                                                                     \
-    KEEP_CHUNKS(A_CHUNKS, la, BM, A_CHUNK_ROW, A_CHUNK, A_WORD, there)                                       \
-    KEEP_CHUNKS(B_CHUNKS, lb, BN, B_CHUNK_ROW, B_CHUNK, B_WORD, there)
+    KEEP_TILE_A(there)                                                                                       \
+    KEEP_TILE_B(there)                                                                                       \
+    COPIED
+#if A_COPIED || B_COPIED
+#define COPIED MATRIX_COPIED
+#else
+#define COPIED
+#endif
 #define KEEP KEEP_TILE(THERE)
 
 // A sub-group's part of the tile, in fragments. It begins at a multiple of 16 rows and columns, as places are counted from there.
-#define SUB_ROWS (MATRIX_SUB_ROWS * 16 > BM ? BM / 16 : MATRIX_SUB_ROWS)
+#define SUBS (ITEMS / MATRIX_LANES)
+#define SUB_ROWS (MATRIX_SUB_ROWS(SUBS) * 16 > BM ? BM / 16 : MATRIX_SUB_ROWS(SUBS))
 #define FM (BM / SUB_ROWS / MATRIX_M)
-#define FN (BN * SUB_ROWS / (ITEMS / MATRIX_LANES) / MATRIX_N)
+#define FN (BN * SUB_ROWS / SUBS / MATRIX_N)
 #elif WIDE
 // from_a, from_b: where an item's first chunk begins.
 #define FETCH_CHUNKS(r, from, loads, ROWS, n, k2, there)                                                     \
@@ -561,8 +592,8 @@ KERNEL(gemm)(__global T_C *restrict c, __global const T_A *restrict a, __global 
              int h_0, int h_n1, int h_k1, int h_size, int w_0, int w_n0, int w_k0, int w_size, int channels,
              int by_row, int has_bias EPILOGUE_PARAMS) {
 #if MATRIX
-    __local uint la[STAGES * PARTS * BM * MATRIX_WIDTH] __attribute__((aligned(16)));
-    __local uint lb[STAGES * PARTS * BN * MATRIX_WIDTH] __attribute__((aligned(16)));
+    __local uint la[STAGES * PARTS * BM * MATRIX_WIDTH] __attribute__((aligned(128)));
+    __local uint lb[STAGES * PARTS * BN * MATRIX_WIDTH] __attribute__((aligned(128)));
     MATRIX_SCRATCH(ITEMS)
 #else
     __local KEPT4(T_A) la[TILES][TK][BM / 4 + 1];
@@ -608,10 +639,10 @@ KERNEL(gemm)(__global T_C *restrict c, __global const T_A *restrict a, __global 
     if (n0 >= N) return; // all of the group: phases differ in size
 #endif
 #if TAPS == 2 // pixels as elements
-    b += h_size * b_k2;
+    b += (h_size + h_0 * w_size + w_0) * b_k2;
     h_n1 *= w_size * b_k2, w_n0 *= b_k2;
     const int b_k1 = h_k1 * w_size * b_k2, b_k0 = w_k0 * b_k2;
-    h_0 = (h_0 * w_size + w_0) * b_k2, w_0 = 0, w_size = 1;
+    h_0 = w_0 = 0, w_size = 1;
 #endif
     const int first = split * depth, last = min(K, first + depth) - 1, turns = max(last - first + TK, 0) / TK;
 #if MATRIX || WIDE
@@ -659,24 +690,30 @@ KERNEL(gemm)(__global T_C *restrict c, __global const T_A *restrict a, __global 
 #endif
 #if MATRIX
 #if A_WIDE
-    int at_a[A_ROWS ? A_CHUNKS : CHUNK_TERMS];
+    MATRIX_INDEX at_a[A_ROWS ? A_CHUNKS : CHUNK_TERMS];
 #if A_ROWS
-    UNROLLED for (int j = 0; j < A_CHUNKS; j++) at_a[j] = rows[A_CHUNK_ROW(j)];
-    a += TAPS == 1 ? 0 : A_TERM(0);
+    UNROLLED for (int j = 0; j < A_CHUNKS; j++) at_a[j] = MATRIX_AT(T_A, rows[A_CHUNK_ROW(j)]);
+    MATRIX_OWN(T_A, a, at_a, A_CHUNKS, TAPS == 1 ? 0 : A_TERM(0))
 #else
-    UNROLLED for (int e = 0; e < CHUNK_TERMS; e++) at_a[e] = A_TERM(e) * a_k2;
-    a += min(m0 + A_CHUNK_ROW(0), M - A_CHUNKS);
+    UNROLLED for (int e = 0; e < CHUNK_TERMS; e++) at_a[e] = MATRIX_AT(T_A, A_TERM(e) * a_k2);
+    MATRIX_OWN(T_A, a, at_a, CHUNK_TERMS, min(m0 + A_CHUNK_ROW(0), M - A_CHUNKS))
 #endif
 #endif
 #if B_WIDE
-    int at_b[B_ROWS ? B_CHUNKS : CHUNK_TERMS];
+    MATRIX_INDEX at_b[B_ROWS ? B_CHUNKS : CHUNK_TERMS];
 #if B_ROWS
-    UNROLLED for (int j = 0; j < B_CHUNKS; j++) at_b[j] = columns[B_CHUNK_ROW(j)];
-    b += TAPS == 1 ? 0 : B_TERM(0);
+    UNROLLED for (int j = 0; j < B_CHUNKS; j++) at_b[j] = MATRIX_AT(T_B, columns[B_CHUNK_ROW(j)]);
+    MATRIX_OWN(T_B, b, at_b, B_CHUNKS, TAPS == 1 ? 0 : B_TERM(0))
 #else
-    UNROLLED for (int e = 0; e < CHUNK_TERMS; e++) at_b[e] = B_TERM(e) * b_k2;
-    b += columns[min(B_CHUNK_ROW(0), N - B_CHUNKS - n0)];
+    UNROLLED for (int e = 0; e < CHUNK_TERMS; e++) at_b[e] = MATRIX_AT(T_B, B_TERM(e) * b_k2);
+    MATRIX_OWN(T_B, b, at_b, CHUNK_TERMS, columns[min(B_CHUNK_ROW(0), N - B_CHUNKS - n0)])
 #endif
+#endif
+#if A_COPIED
+    MATRIX_TO(to_a, la, A_CHUNK_ROW(0), A_CHUNK(0))
+#endif
+#if B_COPIED
+    MATRIX_TO(to_b, lb, B_CHUNK_ROW(0), B_CHUNK(0))
 #endif
 #if TAPS == 2
     int block = first / TK / k_0 / k_1, tap_1 = first / TK / k_0 % k_1, tap_0 = first / TK % k_0;
@@ -714,18 +751,18 @@ KERNEL(gemm)(__global T_C *restrict c, __global const T_A *restrict a, __global 
             PUT_NEXT_TERMS
         }
 #if MATRIX
-        __local const uint *pa = la + (turn - 1) % STAGES * PARTS * BM * MATRIX_WIDTH + sub_m * MATRIX_WIDTH;
-        __local const uint *pb = lb + (turn - 1) % STAGES * PARTS * BN * MATRIX_WIDTH + sub_n * MATRIX_WIDTH;
+        MATRIX_FROM(pa, la + (turn - 1) % STAGES * PARTS * BM * MATRIX_WIDTH + sub_m * MATRIX_WIDTH)
+        MATRIX_FROM(pb, lb + (turn - 1) % STAGES * PARTS * BN * MATRIX_WIDTH + sub_n * MATRIX_WIDTH)
         MATRIX_EACH_STEP for (int s = 0; s < MATRIX_WIDTH / 8; s++) {
             uint va[PARTS][FM][MATRIX_A_WORDS], vb[PARTS][MATRIX_B_WORDS];
             MATRIX_UNROLLED for (int p = 0; p < PARTS; p++) {
                 MATRIX_UNROLLED for (int i = 0; i < FM; i++) {
-                    MATRIX_LOAD_A(va[p][i], pa + p * BM * MATRIX_WIDTH, i * MATRIX_M, s);
+                    MATRIX_LOAD_A(va[p][i], pa, p * BM + i * MATRIX_M, s);
                 }
             }
             MATRIX_UNROLLED for (int j = 0; j < FN; j++) {
                 MATRIX_UNROLLED for (int p = 0; p < PARTS; p++) {
-                    MATRIX_LOAD_B(vb[p], pb + p * BN * MATRIX_WIDTH, j * MATRIX_N, s);
+                    MATRIX_LOAD_B(vb[p], pb, p * BN + j * MATRIX_N, s);
                 }
                 MATRIX_UNROLLED for (int i = 0; i < FM; i++) {
 #if PARTS == 1

@@ -51,8 +51,8 @@ KERNEL(matrix_faults)(__global int *restrict out) {
 #if MATRIX_UNIT + MATRIX_ANY == 0
     out[get_global_id(0)] = 1;
 #else
-    __local uint ta[MATRIX_M * MATRIX_WIDTH] __attribute__((aligned(16)));
-    __local uint tb[MATRIX_N * MATRIX_WIDTH] __attribute__((aligned(16)));
+    __local uint ta[MATRIX_M * MATRIX_WIDTH] __attribute__((aligned(128)));
+    __local uint tb[MATRIX_N * MATRIX_WIDTH] __attribute__((aligned(128)));
     MATRIX_SCRATCH(MATRIX_LANES)
     const int lane = (int)get_local_id(0);
     int faults = 0;
@@ -63,10 +63,12 @@ KERNEL(matrix_faults)(__global int *restrict out) {
         MATRIX_FILL(ta, 0, MATRIX_M)
         MATRIX_FILL(tb, 1, MATRIX_N)
         barrier(CLK_LOCAL_MEM_FENCE);
+        MATRIX_FROM(from_a, ta)
+        MATRIX_FROM(from_b, tb)
         MATRIX_UNROLLED for (int s = 0; s < MATRIX_WIDTH / 8; s++) {
             uint a[MATRIX_A_WORDS], b[MATRIX_B_WORDS];
-            MATRIX_LOAD_A(a, ta, 0, s)
-            MATRIX_LOAD_B(b, tb, 0, s)
+            MATRIX_LOAD_A(a, from_a, 0, s)
+            MATRIX_LOAD_B(b, from_b, 0, s)
             MATRIX_MULTIPLY(sums, a, b)
         }
         for (int e = 0; e < MATRIX_SUMS; e++) {

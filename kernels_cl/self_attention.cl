@@ -50,17 +50,13 @@
 #define MASKED 0
 
 #if MASKED
-#define MASK_PARAMS , __global const float *restrict mask, int m_first, int m_n, int m_h, int m_t
 #define SOFTMAX_PARAMS , int H MASK_PARAMS
 #define MASK_ROW mask += m_first + r / T / H * m_n + r / T % H * m_h + r % T * m_t;
 #define ADDED(s) + mask[s]
-#define LEAST -FLT_MAX // a score's, so that differences of two are numbers
 #else
-#define MASK_PARAMS
 #define SOFTMAX_PARAMS
 #define MASK_ROW
 #define ADDED(s)
-#define LEAST -INFINITY
 #endif
 #define INVERSE(sum) (MASKED && (sum) == 0.0f ? 0.0f : 1.0f / (sum))
 
@@ -87,7 +83,7 @@ __kernel void KERNEL(attend_product)(__global T_C *restrict c, __global const T_
 // Row r by items `apart` each other, of which this one is the first, x = 0, or the x-th. `together` joins what all of them have.
 #define SOFTMAX(x, apart, together)                                                                          \
     int seen = causal ? r % T + 1 : T;                                                                       \
-    float largest = LEAST, sum = 0.0f;                                                                       \
+    float largest = LEAST_SCORE, sum = 0.0f;                                                                       \
     p += r * T;                                                                                              \
     MASK_ROW                                                                                                 \
     for (int s = x; s < seen; s += apart) largest = fmax(largest, p[s] * scale ADDED(s));                    \
@@ -318,7 +314,7 @@ static FV KERNEL(attend_added)(__global const float *mask, int s, int T) {
 
 // p[0..seen) becomes its softmax, p[seen..end) zero; end is a multiple of VW.
 static void KERNEL(attend_weigh)(MEMORY float *p, int seen, int end, float scale WEIGH_PARAMS) {
-    FV most = (FV)(LEAST), sums = (FV)(0.0f);
+    FV most = (FV)(LEAST_SCORE), sums = (FV)(0.0f);
     int s;
     for (s = 0; s < seen; s += VW)
         most = fmax(most, KERNEL(attend_keep)(MLOAD(p + s) * scale ADDED_VECTOR(s), s, seen, -INFINITY));

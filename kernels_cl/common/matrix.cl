@@ -9,22 +9,32 @@
 //     MATRIX_SUB, MATRIX_LANE            which sub-group of the group, and which item of it
 //     MATRIX_PUT(tile, row, chunk, x)    x: a uint4, words 4*chunk to 4*chunk + 3 of a row of A, or a column of B
 //     MATRIX_PUT_HALF(tile, row, half, x)              the same of two words: a uint2, of half / 2 its first or second half
-//     MATRIX_LOAD_A(a, tile, row, s)     an item's words a[MATRIX_A_WORDS] of the fragment that begins at `row`, a multiple of 16:
+//     MATRIX_FROM(from, tile)            declares `from`, for loads of a tile, or of one from a multiple of 16 rows on
+//     MATRIX_LOAD_A(a, from, row, s)     an item's words a[MATRIX_A_WORDS] of the fragment that begins at `row`, a multiple of 16:
 //                                        of words 8*s to 8*s + 7
-//     MATRIX_LOAD_B(b, tile, column, s)
+//     MATRIX_LOAD_B(b, from, column, s)
 //     MATRIX_MULTIPLY(c, a, b)           c[MATRIX_SUMS] += A * B. All items of the group come here
 //     MATRIX_ROW(lane, e), MATRIX_COLUMN(lane, e)      where c[e] lies in the fragment
 //     MATRIX_ROWS, MATRIX_ITS_ROW(e), MATRIX_IN_ROW(r) an item's c are of so many rows; which of them c[e] is of; an e of the r-th
 //     MATRIX_SHARERS, MATRIX_OVER_ROW(v, op)           neighbouring items that have sums of the same rows; v = op(v of all of them, ..)
+//     MATRIX_EXP2(x)                     2^x, to 2 ulp; a number that is no normal one may be 0
 //     MATRIX_SET(tile, row, term, c, e)  c[e], and where MATRIX_PAIR is 2 c[e + 1], too, as what a row of A has as `term`, as the next
 //     MATRIX_UNROLLED, MATRIX_STEPS      before loops over fragments, and over many steps of eight words
 //     MATRIX_EACH_STEP                   before one over the few steps of a tile
 //     MATRIX_SCRATCH(items)              declares local memory that an emulation wants
 //     MATRIX_PACKED(T, word, r, i, k)    the same of elements i and k of the words r, in which they lie as they are stored
 //     MATRIX_STORE(v, p)                 *p = the float v as the unit multiplies it, p: __global MATRIX_TYPE *
-//     MATRIX_INDEX(i)                    an int that is to stay one: compilers keep sums of indices and pointers, of twice the registers
-//     MATRIX_INDEX_AT(at, e, step)       at[e], which is at[0] + e*step: what takes fewer registers
+//     MATRIX_INDEX                       type of an index beside a pointer that all items have: up to 4 GiB behind it
+//     MATRIX_AT(T, i)                    that of element i
+//     MATRIX_OWN(T, x, at, n, i)         begins i elements further, an item's own, in x or in the indices at[n]
+//     MATRIX_KEEP(i)                     an index that is to stay one: compilers keep sums with pointers, of twice the registers
+//     MATRIX_AT_TERM(at, e, step)        at[e], which is at[0] + e*step: what takes fewer registers
+//     MATRIX_FROM_INDEX(T, x, i)         the pointer
 //     MATRIX_FETCH(bytes, r, p, there)   words r[bytes / 4], in which bytes lie as they are stored, from p, or zeros
+//     MATRIX_TO(to, tile, row, chunk)    declares `to`, where that chunk lies
+//     MATRIX_FURTHER(name, to, rows)     and `name`, where that of so many rows further lies, a multiple of 16
+//     MATRIX_COPY(to, rows, p, there)    that of so many rows further, a constant, from p, where words lie as the unit wants them, or
+//                                        zeros. It may be on its way until MATRIX_COPIED. MATRIX_COPIES_T_TYPE: 1 where there is that
 //     MATRIX_WORD(T, word, x, y)         word = that of the elements x and y (tf32: of x), which are stored as T, rounded to nearest
 //
 // MATRIX_UNIT   which unit: 0 none, emulated; 1 NVIDIA's mma.sync (sm_80 up); 2 the same with one instruction that rounds to tf32 (sm_90
@@ -77,6 +87,23 @@ typedef uint tf32; // a word
     *(p) = word;
 #define MATRIX_STORE_f16(v, p) *(p) = STORAGE_TO_F16(v);
 #define MATRIX_STORE_bf16(v, p) *(p) = bf16_of_float(v);
+// An int, which is added to an item's own pointer by one instruction on NVIDIA's machines; bytes, which loads of AMD's add to a pointer.
+#if MATRIX_UNIT == 1 || MATRIX_UNIT == 2 || MATRIX_UNIT == 5
+#define MATRIX_INDEX int
+#define MATRIX_AT(T, i) (i)
+#define MATRIX_OWN(T, x, at, n, i) x += i;
+#define MATRIX_FROM_INDEX(T, x, i) ((x) + (i))
+#else
+#define MATRIX_INDEX uint
+#define MATRIX_AT(T, i) ((uint)(i) * (uint)sizeof(T))
+#define MATRIX_OWN(T, x, at, n, i) MATRIX_UNROLLED for (int i_ = 0; i_ < (n); i_++)(at)[i_] += MATRIX_AT(T, i);
+#define MATRIX_FROM_INDEX(T, x, i) ((__global const T *)((__global const uchar *)(x) + (i)))
+#endif
+#if MATRIX_UNIT == 1 || MATRIX_UNIT == 2 || MATRIX_UNIT == 4
+#define MATRIX_AT_TERM(at, e, step) (at)[e]
+#else
+#define MATRIX_AT_TERM(at, e, step) ((at)[0] + (e) * (step))
+#endif
 #define MATRIX_FETCH(bytes, r, p, there)                                                                     \
     {                                                                                                        \
         _Pragma("unroll") for (int w = 0; w < (bytes) / 4; w++) (r)[w] = 0;                                           \
@@ -102,16 +129,42 @@ typedef uint tf32; // a word
     (((row)*MATRIX_CHUNKS + (chunk)) ^ ((row) % 16 / (8 / MATRIX_CHUNKS) % 8))
 #endif
 #define MATRIX_PUT(tile, row, chunk, x) ((__local uint4 *)(tile))[MATRIX_PLACE(row, chunk)] = x;
+#if MATRIX_UNIT <= 2 // cp.async, and as a check of all around it
+#define MATRIX_COPIES_tf32_tf32 1
+#define MATRIX_COPIES_f16_f16 1
+#define MATRIX_COPIES_bf16_bf16 1
+#endif
+#if MATRIX_UNIT == 1 || MATRIX_UNIT == 2
+#define MATRIX_TO(name, tile, row, chunk)                                                                    \
+    uint name = (uint)(size_t)(tile) + (uint)MATRIX_PLACE(row, chunk) * 16;                                  \
+    MATRIX_KEEP(name)
+#define MATRIX_FURTHER(name, to, rows)                                                                       \
+    uint name = (to) + (uint)(rows) * (MATRIX_WIDTH * 4);                                                    \
+    MATRIX_KEEP(name)
+#define MATRIX_COPY(to, rows, p, there)                                                                      \
+    __asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"                                           \
+                   :                                                                                         \
+                   : "r"((to) + (uint)(rows) * (MATRIX_WIDTH * 4)), "l"(p), "r"((there) ? 16 : 0)            \
+                   : "memory");
+#define MATRIX_COPIED __asm volatile("cp.async.wait_all;" : : : "memory");
+#else
+#define MATRIX_TO(name, tile, row, chunk) __local uint4 *name = (__local uint4 *)(tile) + MATRIX_PLACE(row, chunk);
+#define MATRIX_FURTHER(name, to, rows) __local uint4 *name = (to) + (rows)*MATRIX_CHUNKS;
+#define MATRIX_COPY(to, rows, p, there)                                                                      \
+    (to)[(rows)*MATRIX_CHUNKS] = (uint4)(0);                                                                 \
+    if (there) (to)[(rows)*MATRIX_CHUNKS] = *(__global const uint4 *)(p);
+#define MATRIX_COPIED
+#endif
 #define MATRIX_PUT_HALF(tile, row, half, x)                                                                  \
     ((__local uint2 *)(tile))[MATRIX_PLACE(row, (half) / 2) * 2 + (half) % 2] = x;
 
 // Of each layout: MATRIX_A_ROW(lane, i), MATRIX_A_WORD(lane, i), the row of A and the word, of eight, that an item has as its i-th; B alike;
-// MATRIX_SUB_ROWS: sub-groups of a group above each other, at most.
+// MATRIX_SUB_ROWS(subs): of a group's sub-groups so many stand above each other, at most.
 #if MATRIX_LAYOUT <= 2
 // mma.sync: two instructions, of eight columns each. Item 4*g + t has words t and t + 4 of rows g and g + 8 of A, and of columns g and g + 8
 // of B.
 #define MATRIX_LANES 32
-#define MATRIX_SUB_ROWS 2
+#define MATRIX_SUB_ROWS(subs) 2
 #define MATRIX_M 16
 #define MATRIX_N 16
 #define MATRIX_SUMS 8
@@ -130,7 +183,7 @@ typedef uint tf32; // a word
 #elif MATRIX_LAYOUT == 3
 // WMMA: an item has all words of a row of A and of a column of B; two items have the same. Sums are of every second row.
 #define MATRIX_LANES 32
-#define MATRIX_SUB_ROWS 2
+#define MATRIX_SUB_ROWS(subs) 2
 #define MATRIX_M 16
 #define MATRIX_N 16
 #define MATRIX_SUMS 8
@@ -146,7 +199,7 @@ typedef uint tf32; // a word
 #elif MATRIX_LAYOUT == 4
 // MFMA: an item has two words of a row of A and of a column of B, and sums of four rows. (Those of f32 are two instructions, of a word each.)
 #define MATRIX_LANES 64
-#define MATRIX_SUB_ROWS 2
+#define MATRIX_SUB_ROWS(subs) 2
 #define MATRIX_M 16
 #define MATRIX_N 16
 #define MATRIX_SUMS 4
@@ -162,7 +215,7 @@ typedef uint tf32; // a word
 #elif MATRIX_LAYOUT == 5
 // DPAS: an item has a word of each row of A, all words of a column of B, and that column's sums.
 #define MATRIX_LANES 8
-#define MATRIX_SUB_ROWS 8
+#define MATRIX_SUB_ROWS(subs) ((subs) / 4)
 #define MATRIX_M 8
 #define MATRIX_N 8
 #define MATRIX_SUMS 8
@@ -178,7 +231,7 @@ typedef uint tf32; // a word
 #elif MATRIX_LAYOUT == 6
 // WMMA of gfx12: an item has four words of a row of A and of a column of B, and sums of eight rows below each other.
 #define MATRIX_LANES 32
-#define MATRIX_SUB_ROWS 2
+#define MATRIX_SUB_ROWS(subs) 2
 #define MATRIX_M 16
 #define MATRIX_N 16
 #define MATRIX_SUMS 8
@@ -235,8 +288,7 @@ typedef uint tf32; // a word
 #if MATRIX_UNIT == 1 || MATRIX_UNIT == 2
 #define MATRIX_UNROLLED _Pragma("unroll")
 #define MATRIX_STEPS _Pragma("unroll 4")
-#define MATRIX_INDEX(i) __asm volatile("" : "+r"(i));
-#define MATRIX_INDEX_AT(at, e, step) (at)[e]
+#define MATRIX_KEEP(i) __asm volatile("" : "+r"(i));
 #define MATRIX_SCRATCH(items)
 #if MATRIX_UNIT == 2
 #define MATRIX_WORD_tf32(word, v, w) __asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(word) : "f"(v));
@@ -274,6 +326,12 @@ typedef uint tf32; // a word
                                                    "{%0, %1, %2, %3};"                                       \
                    : "+f"((c)[n]), "+f"((c)[n + 1]), "+f"((c)[n + 2]), "+f"((c)[n + 3])                      \
                    : "r"((a)[0]), "r"((a)[1]), "r"((a)[2]), "r"((a)[3]), "r"(b0), "r"(b1));
+#define MATRIX_EXP2(x)                                                                                       \
+    ({                                                                                                       \
+        float power_;                                                                                        \
+        __asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power_) : "f"(x));                                         \
+        power_;                                                                                              \
+    })
 #define MATRIX_OVER_ROW(v, op)                                                                               \
     MATRIX_WITH(v, op, 1)                                                                                    \
     MATRIX_WITH(v, op, 2)
@@ -284,12 +342,20 @@ typedef uint tf32; // a word
         v = op(v, other_);                                                                                   \
     }
 #else
-#define MATRIX_INDEX(i)
-#define MATRIX_INDEX_AT(at, e, step) ((at)[0] + (e) * (step))
+#if MATRIX_UNIT == 3 || MATRIX_UNIT == 4 || MATRIX_UNIT == 6
+#define MATRIX_KEEP(i) __asm volatile("" : "+v"(i));
+#else
+#define MATRIX_KEEP(i)
+#endif
 #define MATRIX_WORD_tf32(word, v, w)                                                                         \
     word = (as_uint(v) & 0x7f800000u) == 0x7f800000u ? as_uint(v) : (as_uint(v) + 0x1000u) & 0xffffe000u;
+#if MATRIX_UNIT == 3 || MATRIX_UNIT == 4 || MATRIX_UNIT == 6
+#define MATRIX_HALVES(word, x, x_high, y, y_high)                                                            \
+    word = __builtin_amdgcn_perm(y, x, ((x_high) ? 0x302 : 0x100) | ((y_high) ? 0x7060000 : 0x5040000));
+#else
 #define MATRIX_HALVES(word, x, x_high, y, y_high)                                                            \
     word = ((x_high) ? (x) >> 16 : (x)&0xffffu) | ((y_high) ? (y)&0xffff0000u : (y) << 16);
+#endif
 #define MATRIX_WORD_f16(word, v, w) word = (uint)STORAGE_TO_F16(v) | (uint)STORAGE_TO_F16(w) << 16;
 #define MATRIX_WORD_bf16(word, v, w) word = (uint)bf16_of_float(v) | (uint)bf16_of_float(w) << 16;
 #define MATRIX_STEPS _Pragma("nounroll")
@@ -298,8 +364,16 @@ typedef uint tf32; // a word
 #define MATRIX_SCRATCH(items)
 #endif
 #if MATRIX_UNIT == 3 || MATRIX_UNIT == 4 || MATRIX_UNIT == 6
-// MATRIX_PLACE(row + own, 2*s + chunk), row being a multiple of 16: a few places of an item, and constants.
-#define MATRIX_AT(row, own, chunk, s) ((row)*MATRIX_CHUNKS + (MATRIX_PLACE(own, chunk) ^ (2 * (s))))
+// The address of what an item has of a tile's first fragment, as a number of which the compiler knows nothing: so that those of the others
+// are it and constants.
+#define MATRIX_ADDRESS(tile, half)                                                                           \
+    ({                                                                                                       \
+        uint at_ = (uint)(size_t)(tile) + (half) % 2 * 8 + MATRIX_PLACE(MATRIX_LANE % 16, (half) / 2) * 16;  \
+        __asm("" : "+v"(at_));                                                                               \
+        at_;                                                                                                 \
+    })
+#define MATRIX_LOCAL(T, address, row, s)                                                                     \
+    (*(__local const T *)(size_t)(((address) ^ (32 * (s))) + (row) * (MATRIX_WIDTH * 4)))
 #endif
 #if MATRIX_UNIT >= 3
 #define MATRIX_MULTIPLY(c, a, b) PASTE(MATRIX_MULTIPLY_, MATRIX_TYPE)(c, a, b)
@@ -310,15 +384,28 @@ typedef uint tf32; // a word
     v = op(v, MATRIX_OTHER(v, 0x4e));                                                                        \
     v = op(v, MATRIX_OTHER(v, 0x141));                                                                       \
     v = op(v, MATRIX_OTHER(v, 0x140));
+#ifdef __has_builtin
+#if __has_builtin(__builtin_amdgcn_exp2f)
+#define MATRIX_EXP2(x) __builtin_amdgcn_exp2f(x)
+#endif
+#endif
+#ifndef MATRIX_EXP2 // older compilers know it by this name, newer ones scale numbers that are no normal ones
+#define MATRIX_EXP2(x) __builtin_exp2f(x)
+#endif
 #define MATRIX_OTHER(v, way) as_float(__builtin_amdgcn_update_dpp(0, as_int(v), way, 15, 15, true))
 #endif
 #if MATRIX_UNIT == 3
 #pragma OPENCL EXTENSION cl_khr_fp16 : enable
+#define MATRIX_FROM(name, tile)                                                                              \
+    const uint name##_0 = MATRIX_ADDRESS(tile, 0), name##_1 = MATRIX_ADDRESS(tile, 2);
 #define MATRIX_EIGHT(to, tile, row, s)                                                                       \
-    vstore4(((__local const uint4 *)(tile))[MATRIX_AT(row, MATRIX_LANE % 16, 0, s)], 0, to);                 \
-    vstore4(((__local const uint4 *)(tile))[MATRIX_AT(row, MATRIX_LANE % 16, 1, s)], 1, to);
+    vstore4(MATRIX_LOCAL(uint4, tile##_0, row, s), 0, to);                                                      \
+    vstore4(MATRIX_LOCAL(uint4, tile##_1, row, s), 1, to);
 #define MATRIX_LOAD_A(a, tile, row, s) MATRIX_EIGHT(a, tile, row, s)
-#define MATRIX_LOAD_B(b, tile, column, s) MATRIX_EIGHT(b, tile, column, s)
+// Loads of B stay behind those before them: else all of a step's lie in registers at once.
+#define MATRIX_LOAD_B(b, tile, column, s)                                                                    \
+    __asm volatile("" : : : "memory");                                                                       \
+    MATRIX_EIGHT(b, tile, column, s)
 #define MATRIX_MULTIPLY_f16(c, a, b)                                                                         \
     vstore8(__builtin_amdgcn_wmma_f32_16x16x16_f16_w32(__builtin_astype(vload8(0, a), half16),               \
                                                        __builtin_astype(vload8(0, b), half16),               \
@@ -330,10 +417,8 @@ typedef uint tf32; // a word
             0, c);
 #elif MATRIX_UNIT == 4
 #pragma OPENCL EXTENSION cl_khr_fp16 : enable
-#define MATRIX_TWO(to, tile, row, s)                                                                         \
-    vstore2(((__local const uint2 *)(tile))[MATRIX_AT(row, MATRIX_LANE % 16, MATRIX_LANE / 32, s) * 2 +      \
-                                            MATRIX_LANE / 16 % 2],                                           \
-            0, to);
+#define MATRIX_FROM(name, tile) const uint name = MATRIX_ADDRESS(tile, MATRIX_LANE / 16);
+#define MATRIX_TWO(to, tile, row, s) vstore2(MATRIX_LOCAL(uint2, tile, row, s), 0, to);
 #define MATRIX_LOAD_A(a, tile, row, s) MATRIX_TWO(a, tile, row, s)
 #define MATRIX_LOAD_B(b, tile, column, s) MATRIX_TWO(b, tile, column, s)
 #define MATRIX_MULTIPLY_f16(c, a, b)                                                                         \
@@ -352,8 +437,8 @@ typedef uint tf32; // a word
                 0, c);
 #elif MATRIX_UNIT == 6
 #pragma OPENCL EXTENSION cl_khr_fp16 : enable
-#define MATRIX_FOUR(to, tile, row, s)                                                                        \
-    vstore4(((__local const uint4 *)(tile))[MATRIX_AT(row, MATRIX_LANE % 16, MATRIX_LANE / 16, s)], 0, to);
+#define MATRIX_FROM(name, tile) const uint name = MATRIX_ADDRESS(tile, MATRIX_LANE / 16 * 2);
+#define MATRIX_FOUR(to, tile, row, s) vstore4(MATRIX_LOCAL(uint4, tile, row, s), 0, to);
 #define MATRIX_LOAD_A(a, tile, row, s) MATRIX_FOUR(a, tile, row, s)
 #define MATRIX_LOAD_B(b, tile, column, s) MATRIX_FOUR(b, tile, column, s)
 #define MATRIX_MULTIPLY_f16(c, a, b)                                                                         \
@@ -435,4 +520,10 @@ float8 __attribute__((overloadable)) intel_sub_group_bf16_bf16_matrix_mad_k16(in
         barrier(CLK_LOCAL_MEM_FENCE);                                                                        \
     }
 #endif
+#endif
+#ifndef MATRIX_EXP2
+#define MATRIX_EXP2(x) exp2(x)
+#endif
+#ifndef MATRIX_FROM
+#define MATRIX_FROM(name, tile) __local const uint *name = tile;
 #endif

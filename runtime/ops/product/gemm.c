@@ -169,11 +169,21 @@ static bool multiples(int64_t n, int64_t x, int64_t y, int64_t z, int64_t w) {
 
 enum { WIDE_BYTES = 16, LEAST_BYTES = 4 };
 
+/** Do the kernel's indices, of bytes in 32 bits, reach so many elements (MATRIX_INDEX)? */
+static bool reach(int64_t elements, int64_t bytes) {
+    return elements <= (int64_t)UINT32_MAX / bytes;
+}
+
+/** Of an element that is packed, or on its way to parts. */
+static int64_t unit_bytes(const gemm_tile *tile) {
+    return tile->unit == CLV_MATRIX_TF32 || tile->parts > 1 ? sizeof(float) : sizeof(uint16_t);
+}
+
 /** May A be fetched by many bytes at once (A_WIDE of the kernel)? */
 static bool is_wide_a(const gemm_tile *tile, const clv__gemm *g, int64_t bytes) {
     const int64_t terms = chunk_terms(tile), chunks = chunks_of(tile, rows_of(tile));
     const int64_t pixels = g->k_1 * g->k_0, a_z = g->batches > 1 ? g->a_z : 0;
-    if (g->phases) return false;
+    if (g->phases || !reach(g->m * g->a_m + tile->tk * g->a_k2, bytes)) return false;
     if (!g->a_rows)
         return !g->taps && g->a_m == 1 && chunks > 1 && chunks * bytes >= LEAST_BYTES && g->m % chunks == 0 &&
                multiples(chunks, g->a_0, a_z, g->a_k2, 0);
@@ -248,7 +258,8 @@ static packing packing_of(const clv__gemm *g) {
 static bool is_packed(const gemm_tile *tile, const clv__gemm *g) {
     if (!tile->unit || !g->taps) return false;
     const packing p = packing_of(g);
-    if (p.size > INT32_MAX || p.size_a > INT32_MAX) return false;
+    const int64_t size = clv__max64(p.size, p.size_a);
+    if (size > INT32_MAX || !reach(size, unit_bytes(tile))) return false;
     if (!g->b_rows) return p.channels % tile->tk == 0;
     const int64_t rows = chunks_of(tile, rows_of(tile)), columns = chunks_of(tile, columns_of(tile));
     return rows > 1 && columns > 1 && multiples(4, g->m, p.channels, 0, 0) && !is_pointwise(tile, g);
@@ -280,6 +291,7 @@ static bool is_wide_b(const gemm_tile *tile, const clv__gemm *g, int64_t bytes) 
     const int64_t terms = chunk_terms(tile), chunks = chunks_of(tile, columns_of(tile));
     const int64_t pixels = g->n_1 * g->n_0, b_z = g->batches > 1 ? g->b_z : 0;
     const int64_t n_1 = g->n_1 > 1 ? g->h_n1 * g->w_size : 0, n_0 = g->n_0 > 1 ? g->w_n0 : 0;
+    if (!reach(clv__div_up(g->n, pixels) * g->b_n2 + tile->tk * g->b_k2, bytes)) return false;
     if (g->taps)
         return tile->unit && is_pointwise(tile, g) && multiples(WIDE_BYTES / bytes, b_z, g->b_n2, g->b_k2, 0);
     if (g->b_rows)
@@ -372,7 +384,7 @@ static double unit_fmas_of(const gemm_tile *tile, const clv__gemm *g) {
     const bool tf32 = tile->unit == CLV_MATRIX_TF32;
     const double most = tf32 ? 4.9 : 9.8, each = tf32 ? TF32 : HALVES;
     const double products = tile->parts == 1 ? 1 : tile->parts == 2 ? 3 : 6;
-    const int64_t bytes = tf32 || tile->parts > 1 ? 4 : 2;
+    const int64_t bytes = unit_bytes(tile);
     const double wide =
         is_packed(tile, g) ? 1 : (is_wide_a(tile, g, bytes) + is_wide_b(tile, g, bytes)) / 2.0;
     const double share = wide * tile->share + (1 - wide) * tile->one_by_one;

@@ -57,11 +57,16 @@ def once(make, source, *arguments):
 
 # ---- loops -----------------------------------------------------------------------------------------------------------
 
+UNIT = re.compile(r"\b(?:HMMA|v_wmma|v_mfma|dpas)")
+
+
 def innermost(lines, label, branches, weigh, on_their_way=None):
     """The figures of the innermost loop with the most FMAs. lines: instructions and labels of a kernel; label(line): a name or None;
     branches(line): the names that it may go to; weigh(line): (FMAs, floats from local memory, floats from global memory, 1 if it is an
     instruction); on_their_way(lines): how many loads from global memory there are in them, and how many are not waited for.
-    A loop ends at its last way back, and one without FMAs is none."""
+    A loop ends at its last way back, and one without FMAs is none. Where a kernel has a matrix unit's instructions, they alone count."""
+    if any(UNIT.search(line) for line in lines):
+        of_all, weigh = weigh, lambda line: (int(bool(UNIT.search(line))), *of_all(line)[1:])
     at = {}
     ends = {}
     for i, line in enumerate(lines):
@@ -332,9 +337,14 @@ def intel_options(source):
     return ["-options", "-cl-std=CL1.2 -DSUB_GROUPS=1 -DF16_WAY=1" + " -cl-intel-256-GRF-per-thread" * dpas]
 
 
+def intel_device(target):
+    """DG2 as it was sold (A770, A750): the first steppings, which ocloc takes by itself, have no messages that read as much as a card's."""
+    return ["-device", target] + ["-revision_id", "8"] * (target == "dg2")
+
+
 def intel_source(source, tools, target, folder):
     """Compiles into the folder. Gives what the compiler's first half left: the same for all devices, and the same code comes of it."""
-    ocloc(tools, "compile", "-file", source, "-device", target, *intel_options(source), "-out_dir", folder)
+    ocloc(tools, "compile", "-file", source, *intel_device(target), *intel_options(source), "-out_dir", folder)
     name = next(name for name in os.listdir(folder) if name.endswith(".spv"))
     with open(os.path.join(folder, name), "rb") as file:
         return file.read()
@@ -353,7 +363,7 @@ def intel(target, source, folder, tools):
     if not binaries(dump):
         with open(os.path.join(dump, "program.spv"), "wb") as file:
             file.write(half)
-        ocloc(tools, "compile", "-spirv_input", "-file", file.name, "-device", target, *intel_options(source), "-out_dir", dump)
+        ocloc(tools, "compile", "-spirv_input", "-file", file.name, *intel_device(target), *intel_options(source), "-out_dir", dump)
     ocloc(tools, "disasm", "-file", binaries(dump)[0], "-device", target, "-dump", os.path.join(dump, "parts"))
     with open(os.path.join(dump, "parts", "PTM.txt")) as file:
         tokens = patch_tokens(file.read())

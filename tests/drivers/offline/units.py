@@ -19,9 +19,10 @@ import targets  # noqa: E402
 import tools    # noqa: E402
 
 KERNELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../kernels_cl")
-COMMON = ["storage", "epilogue", "matrix"]
+COMMON = ["storage", "epilogue", "heads", "matrix"]
 LEAST = 0.35
-LEAST_OF = {"gfx1100": 0.31, "gfx1200": 0.35, "gfx90a": 0.23, "dg2": 0.21}
+LEAST_OF = {"gfx1100": 0.36, "gfx1200": 0.42, "gfx90a": 0.35, "dg2": 0.31}
+ATTENTION_OF = {"gfx1100": 0.15, "gfx1200": 0.21, "gfx90a": 0.34, "dg2": 0.16}
 SLAB, SLABS_ON = 0.85, ["sm_90", "gfx1030"]
 UNITS = {"sm_80": 1, "sm_90": 2, "gfx1100": 3, "gfx90a": 4, "dg2": 5, "gfx1200": 6}  # MATRIX_UNIT of kernels_cl/common/matrix.cl
 NO_TF32 = ["gfx1100", "gfx1200", "dg2"]
@@ -35,11 +36,11 @@ HELD = [("tf32", "float", "float", WIDE, ["sm_90"]),
 # Convolutions, whose operands are packed: TAPS, PHASES, A_ROWS and B_ROWS. Forward and by the input, of a stride in phases, by the weights.
 TAPS = [(2, 0, 1, 1), (2, 1, 1, 1), (3, 0, 0, 0)]
 # Of attention, as runtime/ops/attention/flash_attention.c has it: unit, rows' and heads' sizes, items; forward or back; the bound on sm_80
-# and sm_90, where it has one. Nothing may spill.
-ATTENTION = [("tf32", 32, 64, 32, 128, 0, 0.22), ("tf32", 64, 64, 32, 256, 0, 0.32), ("tf32", 32, 64, 32, 128, 1, 0.21),
-             ("tf32", 64, 32, 32, 128, 1, 0.35), ("f16", 64, 64, 32, 256, 0, 0.22), ("f16", 128, 64, 32, 256, 0, 0.32),
-             ("f16", 64, 64, 32, 256, 1, 0.21), ("f16", 128, 32, 32, 128, 1, 0.34), ("bf16", 64, 64, 32, 256, 0, 0.22),
-             ("bf16", 64, 64, 32, 256, 1, 0.21)]
+# and sm_90, elsewhere ATTENTION_OF. Nothing may spill.
+ATTENTION = [("tf32", 32, 64, 32, 128, 0, 0.08), ("tf32", 64, 64, 32, 128, 0, 0.12), ("tf32", 32, 64, 32, 128, 1, 0.08),
+             ("tf32", 64, 32, 32, 128, 1, 0.36), ("f16", 64, 64, 32, 128, 0, 0.08), ("f16", 128, 64, 32, 256, 0, 0.32),
+             ("f16", 64, 64, 32, 128, 1, 0.12), ("f16", 128, 32, 32, 128, 1, 0.36), ("bf16", 64, 64, 32, 128, 0, 0.08),
+             ("bf16", 64, 64, 32, 128, 1, 0.12)]
 SHOWN = [("tf32", "float", "float", WIDE, ["sm_80"]), ("f16", "float", "f16", WIDE, ["sm_90"]), ("f16", "f16", "float", WIDE, ["sm_90"]),
          *((unit, a, a, tile, ["sm_80", "sm_90"]) for tile in (USUAL, SMALL)
            for unit, a in (("tf32", "float"), ("f16", "f16"), ("bf16", "float")))]
@@ -92,9 +93,10 @@ def attention_wrong(target, have):
         found = measured([attention(number, *row) for number, row in enumerate(units)], target, have, folder)
     wrong = 0
     for number, (unit, ep, *_sizes, backward, least) in enumerate(units):
+        least = ATTENTION_OF.get(target, least)
         for entry in ("attend_matrix_queries", "attend_matrix_keys") if backward else ("attend_matrix",):
             figures = found[f"{entry}_{number}"]
-            good = not figures["spills"] and (figures["fma"] >= least or target in LEAST_OF)
+            good = not figures["spills"] and figures["fma"] >= least
             wrong += not good
             print(f"{target} {unit} {entry}, heads of {ep}: {figures['fma']:.3f}, {figures['registers']} registers, {figures['spills']} bytes of spills"
                   + ("" if good else f": must be at least {least}, without spills"))
