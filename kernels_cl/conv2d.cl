@@ -86,6 +86,7 @@
 EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 EPILOGUE_FUNCTION(KERNEL(epilogue_vector), FV)
 #define NR (NV * VW)
+#define TERMS 256 // of a sum that is added to others: a chain of thousands would lose digits
 
 // ---------------------------------------------------------------- plain
 
@@ -295,24 +296,29 @@ static void KERNEL(conv2d_row_apart)(__local float *dst, __global const T_IN *sr
 }
 
 #define DECL(i) TILE2_ZERO(i) FV z##i = (FV)(0.0f);
-#define KEEP(i) TILE2_GET(i, L, t + i * pitch) z##i = LLOAD(t + i * pitch + 2 * VW);
+#define FORMER(i) TILE2_FORMER(i, L, t + i * pitch) z##i += LLOAD(t + i * pitch + 2 * VW);
 #define STEP(i) TILE2_ADD(i, pa[i], b0, b1) z##i = fma((FV)(pa[i]), b2, z##i);
 #define PUT(i) TILE2_PUT(i, L, t + i * pitch) LSTORE(z##i, t + i * pitch + 2 * VW);
 
-// t[MR][pitch] (+)= sum_k pa[k][MR] * px[off[k] + 0..NR)
+// t[MR][pitch] (+)= sum_k pa[k][MR] * px[off[k] + 0..NR), in blocks of TERMS terms
 static void KERNEL(conv2d_micro)(__local float *t, int pitch, __global const float *pa,
                                  __local const float *px, __local const int *off, int kn, int add) {
-    TILE_ROWS(MR, DECL);
-    if (add) {
-        TILE_ROWS(MR, KEEP);
-    }
-    for (int k = 0; k < kn; k++) {
-        __local const float *pb = px + off[k];
-        FV b0 = LLOAD(pb), b1 = LLOAD(pb + VW), b2 = LLOAD(pb + 2 * VW);
-        TILE_ROWS(MR, STEP);
-        pa += MR;
-    }
-    TILE_ROWS(MR, PUT);
+    int k = 0;
+    do {
+        int end = min(kn, k + TERMS);
+        TILE_ROWS(MR, DECL);
+        for (; k < end; k++) {
+            __local const float *pb = px + off[k];
+            FV b0 = LLOAD(pb), b1 = LLOAD(pb + VW), b2 = LLOAD(pb + 2 * VW);
+            TILE_ROWS(MR, STEP);
+            pa += MR;
+        }
+        if (add) {
+            TILE_ROWS(MR, FORMER);
+        }
+        TILE_ROWS(MR, PUT);
+        add = 1;
+    } while (k < kn);
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
@@ -447,9 +453,8 @@ static void KERNEL(conv2d_transpose)(__local float *dst, int pitch, __global con
             l < lanes ? LOAD(T_OUT, src + l * sl + k) : 0.0f;
 }
 
-#define WDECL(i)                                                                                             \
-    FV x##i = LLOAD(t + i * ob), y##i = LLOAD(t + i * ob + VW);                                              \
-    __local const float *p##i = px + off[i];
+#define WDECL(i) TILE2_ZERO(i) __local const float *p##i = px + off[i];
+#define WFORMER(i) TILE2_FORMER(i, L, t + i * ob)
 #define WSTEP(i) TILE2_ADD(i, p##i[at], d0, d1)
 #define WPUT(i) TILE2_PUT(i, L, t + i * ob)
 
@@ -463,6 +468,7 @@ static void KERNEL(conv2d_weight_micro)(__local float *t, int ob, __local const 
         FV d0 = LLOAD(pd + pd_at[j]), d1 = LLOAD(pd + pd_at[j] + VW);
         TILE_ROWS(WR, WSTEP);
     }
+    TILE_ROWS(WR, WFORMER);
     TILE_ROWS(WR, WPUT);
 }
 

@@ -30,7 +30,7 @@
 // about the least there is (Barabasz et al. 2020, "Error Analysis and Improving the Accuracy of Winograd Convolution for
 // Deep Neural Networks", ACM Transactions on Mathematical Software 46(4), choose points in the same way).
 //
-// Sums of c run in f32 and in order, and a tile's result depends on no other tile.
+// Sums of c run in f32, KC terms added to those before, and a tile's result depends on no other tile.
 //
 // Entries: work-group 1, one work-item a task. Work on some blocks at a time, [b0, b0+bn), keeps V and R in a cache.
 //   winograd_weight   task = p: U of the MR rows of panel p: u[e*us + (p*C + c)*MR + l] of m = p*MR + l
@@ -361,11 +361,11 @@ KERNEL(winograd_dweight)(__global float *restrict dw, __global const float *rest
     }
 }
 
-#define GET(i) TILE2_GET(i, G, dst_ + i * NR)
+#define FORMER(i) TILE2_FORMER(i, G, dst_ + i * NR)
 #define STEP(i) TILE2_ADD(i, pu_[i], v0, v1)
 #define PUT(i) TILE2_PUT(i, G, dst_ + i * NR)
 #define DECL_NARROW(i) FV x##i = (FV)(0.0f);
-#define GET_NARROW(i) x##i = GLOAD(dst_ + i * VW);
+#define FORMER_NARROW(i) x##i += GLOAD(dst_ + i * VW);
 #define STEP_NARROW(i) x##i = fma((FV)(pu_[i]), v0, x##i);
 #define PUT_NARROW(i) GSTORE(x##i, dst_ + i * VW);
 
@@ -376,21 +376,23 @@ KERNEL(winograd_dweight)(__global float *restrict dw, __global const float *rest
         U const float *pu_ = pu;                                                                             \
         __global const float *pv_ = pv;                                                                      \
         if (nr == VW) {                                                                                      \
-            TILE_ROWS(MR, DECL_NARROW) if (more) {                                                           \
-                TILE_ROWS(MR, GET_NARROW)                                                                    \
-            }                                                                                                \
+            TILE_ROWS(MR, DECL_NARROW)                                                                       \
             for (int c = 0; c < n; c++, pu_ += MR, pv_ += VW) {                                              \
                 FV v0 = GLOAD(pv_);                                                                          \
                 TILE_ROWS(MR, STEP_NARROW)                                                                   \
             }                                                                                                \
+            if (more) {                                                                                      \
+                TILE_ROWS(MR, FORMER_NARROW)                                                                 \
+            }                                                                                                \
             TILE_ROWS(MR, PUT_NARROW)                                                                        \
         } else {                                                                                             \
-            TILE_ROWS(MR, TILE2_ZERO) if (more) {                                                                  \
-                TILE_ROWS(MR, GET)                                                                           \
-            }                                                                                                \
+            TILE_ROWS(MR, TILE2_ZERO)                                                                        \
             for (int c = 0; c < n; c++, pu_ += MR, pv_ += NR) {                                              \
                 FV v0 = GLOAD(pv_), v1 = GLOAD(pv_ + VW);                                                    \
                 TILE_ROWS(MR, STEP)                                                                          \
+            }                                                                                                \
+            if (more) {                                                                                      \
+                TILE_ROWS(MR, FORMER)                                                                        \
             }                                                                                                \
             TILE_ROWS(MR, PUT)                                                                               \
         }                                                                                                    \
@@ -405,8 +407,9 @@ KERNEL(winograd_product)(__global float *restrict r, __global const float *restr
     // A panel of u stays in the first cache while the blocks of v go by.
     for (int p = 0; p < MP; p++)
         for (int b = s * per; b < min(bn, (s + 1) * per); b++)
-            PRODUCT(__global, r + e * rs + (b * MP + p) * MR * nr, u + e * us + p * C * MR,
-                    v + e * vs + b * C * nr, C, 0)
+            for (int c0 = 0; c0 < C; c0 += KC)
+                PRODUCT(__global, r + e * rs + (b * MP + p) * MR * nr, u + e * us + (p * C + c0) * MR,
+                        v + e * vs + (b * C + c0) * nr, min(KC, C - c0), c0)
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void

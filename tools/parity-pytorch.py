@@ -3,7 +3,7 @@
 """A model of PyTorch beside the same model exported to ONNX and read by Cleave: same weights, same data, on both sides.
 
     tools/parity-pytorch.py CLEAVE MODEL|FILE.onnx [--exporter old|new] [--device SPEC] [--batch 4] [--size 64] [--dims seq=16]
-                            [--optimizers LIST] [--steps 10] [--no-winograd] [--smooth] [--keep DIR] [--json]
+                            [--optimizers LIST] [--steps 10] [--no-winograd] [--no-train] [--smooth] [--keep DIR] [--json]
 
 CLEAVE is the tool. MODEL is a name of torchvision (resnet18, deeplabv3_mobilenet_v3_large, backbone:resnet50) or one of transformers made
 small (bert, gpt2, llama, vit, whisper, t5), with random weights. FILE.onnx has its own; onnx_torch.py makes a module of it, and --dims
@@ -11,7 +11,8 @@ says how large its open dimensions are. Prints a table: results beside ONNX Runt
 its own beside PyTorch's in f64 (`exact`, `peer`), then beside PyTorch in f64 the loss, all gradients together and the parameter whose gradient is furthest off (norm of the difference over the
 norm), the same of PyTorch's own gradients in f32 (`theirs`), and the parameters after some steps of each optimizer (norm of the difference over the norm of what the steps changed).
 
---exporter old is torch.onnx.export(dynamo=False), new is dynamo=True. --no-winograd pins direct convolutions. A ReLU at its
+--exporter old is torch.onnx.export(dynamo=False), new is dynamo=True. --size own is the size of pictures that torchvision's weights of the
+model are for; the default is 64, or what the model insists on. --no-winograd pins direct convolutions. --no-train compares results only. A ReLU at its
 kink, below zero here and above it there, changes gradients far more than rounding: --smooth puts SiLU in its place, and means in that of maxima, so what is left then
 is rounding, or a fault.
 Exit 0 done, 1 Cleave or an exporter refused (the sentence is told), 2 wrong usage.
@@ -96,9 +97,21 @@ def of_transformers(name, batch):
 SIZES = {"inception_v3": 128, "alexnet": 224, "vgg": 224, "maxvit": 224}
 
 
+def own_size(name):
+    """Of a side of the pictures that a model of torchvision was trained on, as its weights say; of detectors, of which they say none, 224."""
+    from torchvision import models
+    if name not in models.list_models():
+        return 224
+    told = models.get_model_weights(name).DEFAULT.transforms()
+    return getattr(told, "crop_size", getattr(told, "resize_size", [224]))[0]
+
+
 def of_torchvision(name, batch, size):
     import torchvision
     batch = min(batch, 2) if name.startswith(("alexnet", "vgg", "maxvit")) else batch
+    if size == "own":
+        size = own_size(name)
+        batch = min(batch, 2) if size > 256 else batch
     more, size = {}, size or next((s for key, s in SIZES.items() if name.startswith(key)), 64)
     if name.startswith("backbone:"):
         from torchvision.models.detection import backbone_utils as backbones
@@ -402,7 +415,7 @@ def train_both(cleave, net, inputs, path, optimizers, steps, table):
 
 
 def parity(tool, name, exporter="old", device="cpu", batch=4, size=None, dims="", optimizers=(), steps=10, winograd=True, smooth=False,
-           folder="."):
+           folder=".", trains=True):
     """The table of a model: a dict of numbers, and under `refused` the sentence that ended it."""
     torch.manual_seed(0)
     is_file, folder = name.endswith(".onnx"), pathlib.Path(folder)
@@ -426,7 +439,8 @@ def parity(tool, name, exporter="old", device="cpu", batch=4, size=None, dims=""
             exact = [y.numpy() for y in listed(copy.deepcopy(net).double()(*wide))]
         table["exact"], table["peer"] = of_largest(told, exact), of_largest(wanted, exact)
         cleave.model = str(path)
-        train_both(cleave, net, inputs, path, optimizers, steps, table)
+        if trains:
+            train_both(cleave, net, inputs, path, optimizers, steps, table)
     except Refused as sentence:
         table["refused"] = str(sentence)
     return table
@@ -439,11 +453,12 @@ def main():
     parser.add_argument("--exporter", choices=("old", "new"), default="old")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--batch", type=int, default=4)
-    parser.add_argument("--size", type=int)
+    parser.add_argument("--size", type=lambda text: text if text == "own" else int(text))
     parser.add_argument("--dims", default="")
     parser.add_argument("--optimizers", default=",".join(OPTIMIZERS))
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--no-winograd", action="store_true")
+    parser.add_argument("--no-train", action="store_true")
     parser.add_argument("--smooth", action="store_true")
     parser.add_argument("--keep")
     parser.add_argument("--json", action="store_true")
@@ -455,7 +470,7 @@ def main():
     try:
         optimizers = [one for one in args.optimizers.split(",") if one]
         table = parity(args.cleave, args.model, args.exporter, args.device, args.batch, args.size, args.dims, optimizers, args.steps,
-                       not args.no_winograd, args.smooth, folder)
+                       not args.no_winograd, args.smooth, folder, not args.no_train)
     finally:
         if not args.keep:
             shutil.rmtree(folder, ignore_errors=True)

@@ -59,9 +59,10 @@ typedef int16 __attribute__((aligned(4))) unaligned_int16;
 #define TILE_ROWS_12(X) TILE_ROWS_10(X) X(10) X(11)
 #define TILE_ROWS_14(X) TILE_ROWS_12(X) X(12) X(13)
 
-// A row of a register tile of two vectors: zeros; from memory, local (L) or global (G); a times b0 and b1 added; to memory.
+// A row of a register tile of two vectors: zeros; from memory, local (L) or global (G); those added; a times b0 and b1 added; to memory.
 #define TILE2_ZERO(i) FV x##i = (FV)(0.0f), y##i = (FV)(0.0f);
 #define TILE2_GET(i, L, from) x##i = L##LOAD(from), y##i = L##LOAD((from) + VW);
+#define TILE2_FORMER(i, L, from) x##i += L##LOAD(from), y##i += L##LOAD((from) + VW);
 #define TILE2_ADD(i, a, b0, b1)                                                                              \
     {                                                                                                        \
         const FV a_ = (FV)(a);                                                                               \

@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models of torchvision and transformers, exported by PyTorch and read by Cleave: what runs and what trains. Writes models.tsv.
 
-    models.py CLEAVE [PATTERN ...] [--exporter old|new] [--device cpu] [--again]
+    models.py CLEAVE [PATTERN ...] [--exporter old|new] [--device cpu] [--again] [--results]
 
 A row for each model and exporter, by tools/parity-pytorch.py, which says what its numbers are: nodes of the file, the results beside ONNX
-Runtime's, and both beside PyTorch's in f64, the loss, all gradients, and the worst one beside PyTorch's in f64; `smooth` has the
+Runtime's, and both beside PyTorch's in f64, for pictures of the size that the model's weights are for; in smaller ones the loss, all gradients, and the worst one beside PyTorch's in f64; `smooth` has the
 gradients with SiLU for ReLU where they are further off than 1e-5, which leaves ReLUs at their kinks out; `kept`
 of the parameters how many the file has, as exporters may fold some; `refused` the sentence that ended it; `theirs` how far PyTorch's own
 gradients in f32 are off, with SiLU where there is a `smooth`, which tells what of it the model makes of any rounding (not in older rows).
-Lines that begin with # tell what was not tried, and why. Rows that are there stay, but for --again. By hand: it takes hours, and wants torch, torchvision, transformers, onnx and onnxruntime."""
+Lines that begin with # tell what was not tried, and why. Rows that are there stay, but for --again, and --results, which measures results
+alone anew. By hand: it takes hours, and wants torch, torchvision, transformers, onnx and onnxruntime."""
 import argparse
 import fnmatch
 import gc
@@ -20,6 +21,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 COLUMNS = ["model", "exporter", "nodes", "run", "exact", "peer", "loss", "gradients", "worst", "smooth", "kept", "refused", "theirs"]
+RESULTS = COLUMNS[3:6]
 DETECTORS = ["backbone:resnet50", "backbone:mobilenet_v3_large"]
 TEXTS_AND_SOUNDS = ["bert", "gpt2", "llama", "vit", "whisper", "t5"]
 
@@ -53,10 +55,17 @@ def number(table, key):
     return f"{table[key]:.1e}" if key in table else ""
 
 
-def attempt(cleave, name, exporter, device):
+def attempt(cleave, name, exporter, device, old):
+    """A row; of one that is there, `old`, what is not measured anew."""
     folder = tempfile.mkdtemp()
     try:
-        table = parity.parity(cleave, name, exporter, device, folder=folder)
+        table = parity.parity(cleave, name, exporter, device, size="own", folder=folder, trains=False)
+        if old:
+            row = dict(zip(COLUMNS, old), refused=table.get("refused", ""))
+            return [row.get(key, "") for key in COLUMNS[:2]] + [str(table.get("nodes", ""))] + [
+                number(table, key) for key in RESULTS] + [row.get(key, "") for key in COLUMNS[6:]]
+        if "refused" not in table:
+            table = parity.parity(cleave, name, exporter, device, folder=folder) | {key: table[key] for key in RESULTS}
         if table.get("gradients", 0) > 1e-5:
             relu = parity.F.relu
             other = parity.parity(cleave, name, exporter, device, folder=folder, smooth=True, winograd=device == "host")
@@ -82,15 +91,17 @@ def main():
     parser.add_argument("--exporter", choices=("old", "new"))
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--again", action="store_true")
+    parser.add_argument("--results", action="store_true")
     args = parser.parse_intermixed_args()
     path, wanted = HERE / "models.tsv", []
     for pattern in args.patterns:
         wanted += [name for name in fnmatch.filter(names(), pattern) if name not in wanted]
     for name in wanted:
         for exporter in [args.exporter] if args.exporter else ["old", "new"]:
-            if (name, exporter) in read_rows(path) and not args.again:
+            old = read_rows(path).get((name, exporter))
+            if args.results and not old or old and not (args.again or args.results):
                 continue
-            row = attempt(args.cleave, name, exporter, args.device)
+            row = attempt(args.cleave, name, exporter, args.device, old if args.results else None)
             write_rows(path, read_rows(path) | {(name, exporter): row})
             print("\t".join(row), flush=True)
 
