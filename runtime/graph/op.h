@@ -352,6 +352,8 @@ struct clv__op {
 #else
 #define CLV__TRAINS(symbol) (symbol)
 #endif
+/** A descriptor's rows. */
+#define CLV__SAMPLES(...) .samples = CLV__TRAINS(((const clv__sample_row[]){__VA_ARGS__, {0}}))
 
 /** The descriptor of a gradient that is an op of its own, and what the op whose gradient it is says of that. */
 #define CLV__GRADIENT_OF(id, terms) .name = #id "_backward", .gradient_of = &clv__op_##id, CLV__PAIR(terms)

@@ -22,9 +22,11 @@
 #define CLV__ATTRIBUTES(...)                                                                                 \
     (const clv_op_attribute[]) {                                                                             \
         __VA_ARGS__, {                                                                                       \
-            .name = NULL                                                                                      \
+            .name = NULL                                                                                     \
         }                                                                                                    \
     }
+/** Of a descriptor whose attributes are another structure than its nodes' (attributes_of_call), or that is a composite. */
+#define CLV__CALL(type, function) .attributes_of_call = true, .attrs_bytes = sizeof(type), .build = function
 
 /** An attribute that is a member of the op's structure of the same name: its kind, and its default as text, NULL: there is none. */
 #define CLV__ATTRIBUTE(what, type, member, default_text)                                                     \
@@ -81,7 +83,7 @@ clv_status clv__attributes_check(const clv_op_attribute *list, const void *attrs
 typedef struct clv__attribute_value {
     double number;
     int64_t list[2 * CLV_MAX_RANK]; // padding has two for each dimension
-    int n; // of a pair, a list
+    int n;                          // of a pair, a list
     const char *text;
 } clv__attribute_value;
 void clv__attribute_get(const clv_op_attribute *attribute, const void *attrs, clv__attribute_value *out);

@@ -151,22 +151,27 @@ static clv_tensor *as_target(clv_tensor *output, clv_tensor *target) {
     return alike ? clv_reshape(output, clv_tensor_shape(target)) : output;
 }
 
+/** A loss of each number alone, by `id_of`: its sum. */
+#define SUM_OF_EACH(id)                                                                                      \
+    static double id##_sum(const float *output, const void *target, const clv_loss_sizes *sizes,             \
+                           const clv_loss *loss) {                                                           \
+        const float *wanted = target;                                                                        \
+        double sum = 0;                                                                                      \
+        (void)loss;                                                                                          \
+        for (int64_t i = 0; i < sizes->n * sizes->target; i++)                                               \
+            sum += id##_of((double)output[i], (double)wanted[i]);                                            \
+        return sum / (double)sizes->target;                                                                  \
+    }
+
 static clv_tensor *mse(clv_tensor *output, clv_tensor *target, const clv_loss *loss) {
     (void)loss;
     return clv_mse_loss(as_target(output, target), target);
 }
 
-static double mse_sum(const float *output, const void *target, const clv_loss_sizes *sizes,
-                      const clv_loss *loss) {
-    (void)loss;
-    const float *wanted = target;
-    double sum = 0;
-    for (int64_t i = 0; i < sizes->n * sizes->target; i++) {
-        const double off = (double)output[i] - (double)wanted[i];
-        sum += off * off;
-    }
-    return sum / (double)sizes->target;
+static double mse_of(double x, double t) {
+    return (x - t) * (x - t);
 }
+SUM_OF_EACH(mse)
 
 // ---- other losses of numbers --------------------------------------------------------------------------------
 
@@ -175,14 +180,10 @@ static clv_tensor *l1(clv_tensor *output, clv_tensor *target, const clv_loss *lo
     return clv_l1_loss(as_target(output, target), target, CLV_REDUCTION_MEAN);
 }
 
-static double l1_sum(const float *output, const void *target, const clv_loss_sizes *sizes,
-                     const clv_loss *loss) {
-    (void)loss;
-    const float *wanted = target;
-    double sum = 0;
-    for (int64_t i = 0; i < sizes->n * sizes->target; i++) sum += fabs((double)output[i] - (double)wanted[i]);
-    return sum / (double)sizes->target;
+static double l1_of(double x, double t) {
+    return fabs(x - t);
 }
+SUM_OF_EACH(l1)
 
 /** With PyTorch's delta of 1, which makes it smooth_l1 with PyTorch's beta, too. */
 static clv_tensor *huber(clv_tensor *output, clv_tensor *target, const clv_loss *loss) {
@@ -190,17 +191,11 @@ static clv_tensor *huber(clv_tensor *output, clv_tensor *target, const clv_loss 
     return clv_huber_loss(as_target(output, target), target, 1, CLV_REDUCTION_MEAN);
 }
 
-static double huber_sum(const float *output, const void *target, const clv_loss_sizes *sizes,
-                        const clv_loss *loss) {
-    (void)loss;
-    const float *wanted = target;
-    double sum = 0;
-    for (int64_t i = 0; i < sizes->n * sizes->target; i++) {
-        const double off = fabs((double)output[i] - (double)wanted[i]);
-        sum += off <= 1 ? off * off / 2 : off - 0.5;
-    }
-    return sum / (double)sizes->target;
+static double huber_of(double x, double t) {
+    const double off = fabs(x - t);
+    return off <= 1 ? off * off / 2 : off - 0.5;
 }
+SUM_OF_EACH(huber)
 
 /** Several labels for each sample, 0 or 1, with torchvision's alpha and gamma. */
 static const float FOCAL_ALPHA = 0.25F, FOCAL_GAMMA = 2;
@@ -211,20 +206,12 @@ static clv_tensor *focal(clv_tensor *output, clv_tensor *target, const clv_loss 
                                   CLV_REDUCTION_MEAN);
 }
 
-static double focal_sum(const float *output, const void *target, const clv_loss_sizes *sizes,
-                        const clv_loss *loss) {
-    (void)loss;
-    const float *labels = target;
-    const double alpha = (double)FOCAL_ALPHA;
-    double sum = 0;
-    for (int64_t i = 0; i < sizes->n * sizes->target; i++) {
-        const double x = (double)output[i], t = (double)labels[i], p = 1 / (1 + exp(-x)),
-                     q = 1 / (1 + exp(x));
-        const double entropy = (1 - t) * x + (x < 0 ? -x : 0) + log1p(exp(-fabs(x)));
-        sum += (alpha * t + (1 - alpha) * (1 - t)) * pow(p * (1 - t) + q * t, (double)FOCAL_GAMMA) * entropy;
-    }
-    return sum / (double)sizes->target;
+static double focal_of(double x, double t) {
+    const double alpha = (double)FOCAL_ALPHA, p = 1 / (1 + exp(-x)), q = 1 / (1 + exp(x));
+    const double entropy = (1 - t) * x + (x < 0 ? -x : 0) + log1p(exp(-fabs(x)));
+    return (alpha * t + (1 - alpha) * (1 - t)) * pow(p * (1 - t) + q * t, (double)FOCAL_GAMMA) * entropy;
 }
+SUM_OF_EACH(focal)
 
 // ---- binary cross entropy ---------------------------------------------------------------------------------
 
@@ -247,17 +234,10 @@ static clv_tensor *bce_with_logits(clv_tensor *output, clv_tensor *target, const
     return clv_mean(clv_sub(clv_sub(x, clv_mul(x, target)), clv_logsigmoid(x)), NULL, 0, false);
 }
 
-static double bce_with_logits_sum(const float *output, const void *target, const clv_loss_sizes *sizes,
-                                  const clv_loss *loss) {
-    (void)loss;
-    const float *y = target;
-    double sum = 0;
-    for (int64_t i = 0; i < sizes->n * sizes->target; i++) {
-        const double x = (double)output[i];
-        sum += (x > 0 ? x : 0) - x * (double)y[i] + log1p(exp(x > 0 ? -x : x));
-    }
-    return sum / (double)sizes->target;
+static double bce_with_logits_of(double x, double t) {
+    return (x > 0 ? x : 0) - x * t + log1p(exp(x > 0 ? -x : x));
 }
+SUM_OF_EACH(bce_with_logits)
 
 /** How many labels are told right: above 0 where it is 1, not where it is 0. */
 static int64_t count_labels(const float *output, const float *labels, int64_t n) {

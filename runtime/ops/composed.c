@@ -21,15 +21,13 @@ static clv_tensor *build_bitwise_not(const clv__call *call) {
 #define INTEGERS(text, type)                                                                                 \
     .label = text, .in = {CLV__DIMS(3, 7)}, .i32 = 1, .whole = type, .no_gradient = true,                    \
     .fill = {{CLV__FILL_INTEGER, 0, 1}}
-CLV__COMPOSITE(bitwise_not) = {
-    .name = "bitwise_not",
-    .inputs = CLV__INPUTS({"x", "i32|i8|u8|bool"}),
-    .outputs = CLV__OUTPUTS({"y", "like x"}),
-    .samples = CLV__TRAINS(((const clv__sample_row[]){{INTEGERS("i32", CLV_DTYPE_NONE), .quick = true},
-                                                      {INTEGERS("u8", CLV_DTYPE_U8)},
-                                                      {INTEGERS("bool", CLV_DTYPE_BOOL)},
-                                                      {0}})),
-    .build = build_bitwise_not};
+CLV__COMPOSITE(bitwise_not) = {.name = "bitwise_not",
+                               .inputs = CLV__INPUTS({"x", "i32|i8|u8|bool"}),
+                               .outputs = CLV__OUTPUTS({"y", "like x"}),
+                               CLV__SAMPLES({INTEGERS("i32", CLV_DTYPE_NONE), .quick = true},
+                                            {INTEGERS("u8", CLV_DTYPE_U8)},
+                                            {INTEGERS("bool", CLV_DTYPE_BOOL)}),
+                               .build = build_bitwise_not};
 
 typedef struct glu_call {
     int axis;
@@ -55,13 +53,9 @@ CLV__COMPOSITE(glu) = {
     .inputs = CLV__INPUTS({"x", "f32"}),
     .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, glu_call, axis, "-1")}),
     .outputs = CLV__OUTPUTS({"y", "f32"}),
-    .attributes_of_call = true,
-    .attrs_bytes = sizeof(glu_call),
-    .samples = CLV__TRAINS(((const clv__sample_row[]){
-        {.label = "rows", .quick = true, .in = {CLV__DIMS(3, 8)}, .attrs = &(glu_call){-1}},
-        {.label = "channels", .in = {CLV__DIMS(2, 6, 3)}, .attrs = &(glu_call){1}},
-        {0}})),
-    .build = build_glu};
+    CLV__SAMPLES({.label = "rows", .quick = true, .in = {CLV__DIMS(3, 8)}, .attrs = &(glu_call){-1}},
+                 {.label = "channels", .in = {CLV__DIMS(2, 6, 3)}, .attrs = &(glu_call){1}}),
+    CLV__CALL(glu_call, build_glu)};
 
 typedef struct triangle_call {
     int diagonal;
@@ -142,14 +136,9 @@ CLV__COMPOSITE(one_hot) = {
     .inputs = CLV__INPUTS({"x", "int|bool[*]"}),
     .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, one_hot_call, classes, NULL), CLV__AT_LEAST(1)}),
     .outputs = CLV__OUTPUTS({"y", "f32"}),
-    .attributes_of_call = true,
-    .attrs_bytes = sizeof(one_hot_call),
-    .samples = CLV__TRAINS(((const clv__sample_row[]){{CLASSES("row", 9), .quick = true},
-                                                      {CLASSES("three dimensions", 2, 3, 4)},
-                                                      {CLASSES("bytes", 33), .whole = CLV_DTYPE_U8},
-                                                      {CLASSES("none", 0)},
-                                                      {0}})),
-    .build = build_one_hot};
+    CLV__SAMPLES({CLASSES("row", 9), .quick = true}, {CLASSES("three dimensions", 2, 3, 4)},
+                 {CLASSES("bytes", 33), .whole = CLV_DTYPE_U8}, {CLASSES("none", 0)}),
+    CLV__CALL(one_hot_call, build_one_hot)};
 
 typedef struct nan_call {
     float nan, posinf, neginf;
@@ -177,19 +166,16 @@ CLV__COMPOSITE(nan_to_num) = {
                                   {CLV__ATTRIBUTE(NUMBER, nan_call, posinf, "inf"), CLV__NOT_NAN},
                                   {CLV__ATTRIBUTE(NUMBER, nan_call, neginf, "-inf"), CLV__NOT_NAN}),
     .outputs = CLV__OUTPUTS({"y", "f32"}),
-    .attributes_of_call = true,
-    .attrs_bytes = sizeof(nan_call),
-    .samples = CLV__TRAINS(((const clv__sample_row[]){{.label = "rows",
-                                                       .quick = true,
-                                                       .in = {CLV__DIMS(3, 8)},
-                                                       .attrs = &(nan_call){0, INFINITY, -INFINITY}},
-                                                      {.label = "an infinity",
-                                                       .in = {CLV__DIMS(7)},
-                                                       .fill = {{CLV__FILL_LAST_INFINITE, 0, 0}},
-                                                       .no_gradient = true,
-                                                       .attrs = &(nan_call){0, 5, -5}},
-                                                      {0}})),
-    .build = build_nan_to_num};
+    CLV__SAMPLES({.label = "rows",
+                  .quick = true,
+                  .in = {CLV__DIMS(3, 8)},
+                  .attrs = &(nan_call){0, INFINITY, -INFINITY}},
+                 {.label = "an infinity",
+                  .in = {CLV__DIMS(7)},
+                  .fill = {{CLV__FILL_LAST_INFINITE, 0, 0}},
+                  .no_gradient = true,
+                  .attrs = &(nan_call){0, 5, -5}}),
+    CLV__CALL(nan_call, build_nan_to_num)};
 
 typedef struct arange_call {
     double start, end, step;
@@ -243,7 +229,5 @@ CLV__COMPOSITE(arange) = {.name = "arange",
                                                         {CLV__ATTRIBUTE(NUMBER, arange_call, step, "1")},
                                                         {CLV__ATTRIBUTE(DTYPE, arange_call, dtype, "1")}),
                           .outputs = CLV__OUTPUTS({"y", "f32|i32"}),
-                          .attributes_of_call = true,
-                          .attrs_bytes = sizeof(arange_call),
                           .sample = CLV__TRAINS(arange_sample),
-                          .build = build_arange};
+                          CLV__CALL(arange_call, build_arange)};

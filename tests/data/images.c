@@ -882,7 +882,6 @@ TEST(damage_within_is_replaced) {
 
 /** Where nothing decodes pictures there is one sentence. */
 static void without_decoders(void **state) {
-    (void)state;
     expect_failure(refused(GOLDEN "images", plain), CLV_E_UNSUPPORTED,
                    "Cleave was built without libjpeg and libpng; install both");
 }

@@ -265,7 +265,6 @@ TEST(loaders_share_a_dataset) {
 static volatile sig_atomic_t handled;
 
 static void handle(int signal_number) {
-    (void)signal_number;
     handled++;
 }
 

@@ -47,7 +47,6 @@ static const char *wanted; // file names begin so
 static int found;
 
 static int look(const char *path, const struct stat *about, int kind, struct FTW *where) {
-    (void)about;
     size_t n = strlen(path);
     if (kind == FTW_F && !strncmp(path + where->base, wanted, strlen(wanted)) && !strcmp(path + n - 3, ".so"))
         found++;

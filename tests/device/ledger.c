@@ -207,7 +207,6 @@ TEST(devices_refuse_and_say_why) {
 }
 
 static clv_status no_memory(clv__bdevice *device, size_t bytes, clv__error *error, clv__bbuffer **out) {
-    (void)device, (void)bytes;
     *out = NULL;
     CLV_FAIL(error, CLV_E_DEVICE_MEMORY, "CL_MEM_OBJECT_ALLOCATION_FAILURE");
 }

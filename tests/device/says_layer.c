@@ -150,7 +150,6 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static size_t held; // bytes of buffers
 
 static void CL_CALLBACK give_back(cl_mem memory, void *bytes) {
-    (void)memory;
     pthread_mutex_lock(&lock);
     held -= (size_t)(uintptr_t)bytes;
     pthread_mutex_unlock(&lock);

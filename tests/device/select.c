@@ -28,7 +28,6 @@ static const made_up machine[] = {
 static clv_status tell_model(const made_up *model, int number,
                              clv_status (*tell)(void *user, const clv__found *found), void *user) {
     char label[64]; // strings are copied: this one is gone after the call
-    (void)number;
     snprintf(label, sizeof label, "%s", model->label);
     clv__found found = {.info = {.label = label,
                                  .type = model->type,
@@ -44,7 +43,6 @@ static clv_status tell_model(const made_up *model, int number,
 
 static clv_status enumerate(void *state, clv_status (*tell)(void *user, const clv__found *found), void *user,
                             clv__error *error) {
-    (void)state, (void)error;
     for (size_t i = 0; i < sizeof machine / sizeof *machine; i++)
         CLV_TRY(tell_model(&machine[i], -1, tell, user));
     return CLV_OK;
@@ -53,16 +51,13 @@ static clv_status enumerate(void *state, clv_status (*tell)(void *user, const cl
 static clv_status partition(void *state, void *handle, int parts,
                             clv_status (*tell)(void *user, const clv__found *found), void *user,
                             clv__error *error) {
-    (void)state;
     const made_up *model = handle;
     if (parts > model->parts) CLV_FAIL(error, CLV_E_UNSUPPORTED, "it has %d compute units", model->parts);
     for (int i = 0; i < parts; i++) CLV_TRY(tell_model(model, i, tell, user));
     return CLV_OK;
 }
 
-static void shutdown_nothing(void *state) {
-    (void)state;
-}
+static void shutdown_nothing(void *state) {}
 
 static const clv__backend fake = {
     .name = "fake", .shutdown = shutdown_nothing, .enumerate = enumerate, .partition = partition};

@@ -48,7 +48,6 @@ static const clv_custom_optimizer lion = {
     .bytes = sizeof lion, .name = "leo", .states = states, .update = lion_update};
 
 static clv_tensor *absolute(clv_tensor *output, clv_tensor *target, const clv_loss *loss) {
-    (void)loss;
     return clv_mean(clv_abs(clv_sub(output, target)), NULL, 0, false);
 }
 
@@ -56,7 +55,6 @@ static double absolute_sum(const float *output, const void *target, const clv_lo
                            const clv_loss *loss) {
     const float *wanted = target;
     double sum = 0;
-    (void)loss;
     for (int64_t i = 0; i < sizes->n * sizes->target; i++)
         sum += output[i] > wanted[i] ? (double)output[i] - (double)wanted[i]
                                      : (double)wanted[i] - (double)output[i];

@@ -27,7 +27,6 @@ static int warnings;
 static char last_warning[2000];
 
 static void hear(void *user, clv_log_level level, const char *sentence) {
-    (void)user;
     if (level != CLV_LOG_WARNING) return;
     warnings++;
     snprintf(last_warning, sizeof last_warning, "%s", sentence);
@@ -188,26 +187,22 @@ static void at_every_build(const char *how, int largest, const char *helper) {
 }
 
 static void a_build_fails(void **state) {
-    (void)state;
     at_every_build("fail", 0, NULL);
     at_every_build("fail", 0, "");
     at_every_build("fail", 1, "");
 }
 
 static void a_build_ends_the_process(void **state) {
-    (void)state;
     at_every_build("exit", 0, NULL);
     at_every_build("abort", 0, NULL);
 }
 
 static void a_build_raises_a_signal(void **state) {
-    (void)state;
     at_every_build("segv", 1, NULL); // many builds, and the other with so many has the other turn
     at_every_build("segv", 0, NULL);
 }
 
 static void a_driver_gives_no_binaries(void **state) {
-    (void)state;
     at_every_build("segv binaries=0", 0, NULL);
     at_every_build("fail binaries=0", 0, NULL);
 }
@@ -215,7 +210,6 @@ static void a_driver_gives_no_binaries(void **state) {
 // ---- what is learned ----------------------------------------------------------------------------------------------------------
 
 static void what_is_large_is_not_tried_again(void **state) {
-    (void)state;
     static const char *const all[] = {"segv large=3", "fail large=3", "exit large=1 binaries=0"};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         training t = {.how = all[i], .folder = clv__test_folder()};
@@ -230,7 +224,6 @@ static void what_is_large_is_not_tried_again(void **state) {
 }
 
 static void what_never_builds_is_avoided(void **state) {
-    (void)state;
     static const char *const all[] = {"segv kernel=" DEADLY, "fail kernel=" DEADLY};
     for (size_t i = 0; i < 2; i++) {
         training t = {.how = all[i], .folder = clv__test_folder()};
@@ -249,7 +242,6 @@ static void what_never_builds_is_avoided(void **state) {
 
 /** A compiler that is trusted ends the process; the next one has a helper try what that one was at. */
 static void a_trusted_compiler_kills_once(void **state) {
-    (void)state;
     extern char **environ;
     training t = {.how = "name=0", .folder = clv__test_folder()};
     char *const words[] = {self, (char[]){"train"}, (char *)(uintptr_t)t.folder, NULL};
@@ -272,7 +264,6 @@ static void a_trusted_compiler_kills_once(void **state) {
 // ---- bad endings ----------------------------------------------------------------------------------------------------------------
 
 static void helpers_may_be_bad(void **state) {
-    (void)state;
     static const struct {
         const char *helper, *how, *says;
     } all[] = {{"/no/such/program", "", "cannot be used (No such file or directory)"},
@@ -291,7 +282,6 @@ static void helpers_may_be_bad(void **state) {
 }
 
 static void a_compiler_hangs(void **state) {
-    (void)state;
     result r = run_afresh((training){.how = "hang at=1", .timeout = 8});
     assert_int_equal(r.bits, right);
     assert_int_equal(r.died, 1);

@@ -18,7 +18,6 @@ static size_t n_whole;
 static const char binary[] = "a binary of some bytes";
 
 static void find_entry(void *user, const clv_cache_entry *found) {
-    (void)user;
     snprintf(name, sizeof name, "%s", found->file);
 }
 

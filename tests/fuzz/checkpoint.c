@@ -218,7 +218,6 @@ static void require_told(clv_status status) {
 
 #ifdef FUZZ_TRAINING
 static void read_or_train(const clv_archive *archive, bool is_right, bool load) {
-    (void)load;
     if (clv__checkpoint_write(archive, path) != CLV_OK) return; // a text that is not UTF-8 is refused
     clv_train_result result = {0};
     const clv_status status = train(path, NULL, STEPS, &result);

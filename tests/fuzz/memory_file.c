@@ -123,12 +123,10 @@ FILE *__real_fopen(const char *path, const char *mode);
 FILE *__wrap_fopen(const char *path, const char *mode);
 
 static ssize_t stream_read(void *cookie, char *to, size_t n) {
-    (void)cookie;
     return __wrap_read(FILE_FD, to, n);
 }
 
 static int stream_seek(void *cookie, off64_t *to, int from) {
-    (void)cookie;
     const int64_t base = from == SEEK_SET ? 0 : from == SEEK_CUR ? (int64_t)position : (int64_t)n_bytes;
     if (base + *to < 0) return -1;
     position = (size_t)(*to += base);

@@ -58,7 +58,6 @@ TEST(every_op) {
     static pinned p;
     char programs[] = CLV_GOLDEN_PROGRAMS, *rest;
     int n_missing = 0;
-    (void)state;
     for (char *name = strtok_r(programs, " ", &rest); name; name = strtok_r(NULL, " ", &rest))
         read_program(&p, name);
     for (int i = 0; clv__ops[i]; i++) {

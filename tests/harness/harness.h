@@ -41,6 +41,15 @@ __attribute__((constructor)) static void clv__test_locale(void) {
     }                                                                                                        \
     static void name(__attribute__((unused)) void **state)
 
+/** A test of a function on the host, and on the first device of OpenCL. */
+#define TEST_ON_DEVICES(function)                                                                            \
+    TEST(on_the_host) {                                                                                      \
+        function("host");                                                                                    \
+    }                                                                                                        \
+    TEST(on_opencl) {                                                                                        \
+        function("gpu|accelerator|cpu");                                                                     \
+    }
+
 /** What is done before or after tests, for TEST_WITHIN and TEST_MAIN. */
 #define FIXTURE(name)                                                                                        \
     static void clv__do_##name(void **state);                                                                \
@@ -49,6 +58,19 @@ __attribute__((constructor)) static void clv__test_locale(void) {
         return 0;                                                                                            \
     }                                                                                                        \
     static void clv__do_##name(__attribute__((unused)) void **state)
+
+/** A runtime of all tests of a file, and what ends it. */
+#define TEST_RUNTIME                                                                                         \
+    static clv_runtime *runtime;                                                                             \
+    FIXTURE(end_runtime) {                                                                                   \
+        clv_runtime_destroy(runtime);                                                                        \
+    }
+/** And what begins it with a config, or NULL. */
+#define TEST_RUNTIME_OF(...)                                                                                 \
+    TEST_RUNTIME                                                                                             \
+    FIXTURE(begin_runtime) {                                                                                 \
+        runtime = clv__test_runtime(__VA_ARGS__);                                                            \
+    }
 
 /** The end of a file of tests: a main that runs them between two functions for all of them, or NULLs. */
 #define TEST_MAIN(before, after)                                                                             \

@@ -125,9 +125,7 @@ static void compute(clv_graph *graph, const char *device, float y[3][2]) {
         assert_status(clv_run_fetch(run, ticket, clv_graph_find(graph, "y"), y, 3 * sizeof *y), CLV_OK,
                       runtime);
     }
-    clv_run_destroy(run);
-    clv_session_destroy(session);
-    clv_plan_destroy(plan);
+    clv__test_end(run, session, plan, NULL);
 }
 
 static clv_graph *with_constants(void) {

@@ -9,7 +9,6 @@ clv_runtime *support_runtime;
 static char *folder;
 
 int support_begin(void **state) {
-    (void)state;
     support_runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true, .no_cache = true});
     folder = clv__test_folder();
     return chdir(folder);
@@ -29,7 +28,6 @@ static int walk(int remove_all) {
 }
 
 int support_end(void **state) {
-    (void)state;
     clv_runtime_destroy(support_runtime);
     walk(1);
     int failed = chdir("/") != 0 || rmdir(folder) != 0;

@@ -7,7 +7,7 @@
 
 #define FOLDER CLV_TEST_SOURCE_DIR "/tests/onnx/models/"
 
-static clv_runtime *runtime;
+TEST_RUNTIME_OF(NULL)
 
 static void must(clv_status status) {
     if (status != CLV_OK) fail_msg("%s", clv_runtime_error(runtime));
@@ -105,10 +105,7 @@ static step make_step(const golden *g, clv_device *device, bool train, bool numb
 }
 
 static void end_step(step *s) {
-    clv_run_destroy(s->run);
-    clv_session_destroy(s->session);
-    clv_plan_destroy(s->plan);
-    clv_graph_destroy(s->graph);
+    clv__test_end(s->run, s->session, s->plan, s->graph);
 }
 
 static void forward(const char *name, bool numbers, clv_device *device) {
@@ -241,12 +238,4 @@ TEST(lengths) {
     clv_onnx_destroy(onnx);
 }
 
-FIXTURE(begin) {
-    runtime = clv__test_runtime(NULL);
-}
-
-FIXTURE(end) {
-    clv_runtime_destroy(runtime);
-}
-
-TEST_MAIN(begin, end)
+TEST_MAIN(begin_runtime, end_runtime)

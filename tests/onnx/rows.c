@@ -14,7 +14,7 @@
 
 enum { MOST = 9 };
 
-static clv_runtime *runtime;
+TEST_RUNTIME_OF(NULL)
 
 typedef struct job {
     const char *name; // of the case
@@ -181,10 +181,7 @@ static bool do_case(job *j, clv_device *device) {
             must(j, clv_run_create(j->session, j->plan, &j->run)))
             run(j);
     }
-    clv_run_destroy(j->run);
-    clv_session_destroy(j->session);
-    clv_plan_destroy(j->plan);
-    clv_graph_destroy(j->graph);
+    clv__test_end(j->run, j->session, j->plan, j->graph);
     clv__onnx_close(j->file);
     return !j->failed;
 }
@@ -262,12 +259,4 @@ TEST(every_row_has_a_case) {
     assert_int_equal(without, 0);
 }
 
-FIXTURE(begin) {
-    runtime = clv__test_runtime(NULL);
-}
-
-FIXTURE(end) {
-    clv_runtime_destroy(runtime);
-}
-
-TEST_MAIN(begin, end)
+TEST_MAIN(begin_runtime, end_runtime)

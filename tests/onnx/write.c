@@ -120,7 +120,6 @@ TEST(models_come_back) {
 
 /** Every way in which the batch may stand in a shape. */
 static clv_tensor *shapes(clv_tensor *x, const clv_model *model) {
-    (void)model;
     clv_graph *graph = clv_tensor_graph(x);
     const int64_t n = clv_tensor_shape(x).dims[0];
     clv_tensor *twice = clv_concat((clv_tensor *[]){x, clv_neg(x)}, 2, 0); // [2n, 6]
@@ -139,7 +138,6 @@ TEST(sizes_follow_the_batch) {
 
 /** Each kind of recurrence, behind a layer of its own and behind anything else. */
 static clv_tensor *recurrences(clv_tensor *x, const clv_model *model) {
-    (void)model;
     const clv_recurrent_config both = {.layers = 2, .bidirectional = true, .batch_first = true},
                                relu = {.batch_first = true, .relu = true};
     clv_graph *graph = clv_tensor_graph(x);
@@ -158,7 +156,6 @@ TEST(recurrences_come_back) {
 
 /** The same with lengths, first states and last ones. */
 static clv_tensor *states(clv_tensor *x, const clv_model *model) {
-    (void)model;
     const clv_recurrent_config two = {.layers = 2, .bidirectional = true, .batch_first = true},
                                back = {.reverse = true, .batch_first = true},
                                none = {.no_bias = true, .batch_first = true};
@@ -177,12 +174,10 @@ TEST(states_come_back) {
 }
 
 static clv_tensor *of_mean(clv_tensor *x, const clv_model *model) {
-    (void)model;
     return clv_mul_scalar(x, 1.0F / (float)clv_tensor_shape(x).dims[0]);
 }
 
 static clv_tensor *of_loss(clv_tensor *x, const clv_model *model) {
-    (void)model;
     clv_tensor *loss = clv_mse_loss(x, clv_relu(x));
     return clv_broadcast_to(loss, clv_tensor_shape(x));
 }

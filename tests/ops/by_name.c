@@ -524,7 +524,6 @@ TEST(mistakes) {
 }
 
 static clv_tensor *twice(clv_graph *graph, const clv_op_use *use, clv_tensor *const *in) {
-    (void)graph;
     return clv_mul_scalar(in[0], (float)(2 * use->attributes[0].number));
 }
 

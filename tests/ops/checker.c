@@ -12,7 +12,6 @@
 enum { NUMEL = 35 };
 
 static bool sample(const clv__op *op, int i, clv__sample *s) {
-    (void)op;
     snprintf(s->label, sizeof s->label, "five by seven");
     s->n_in = 1;
     s->in[0] = clv__f32(CLV_SHAPE(5, 7));
@@ -26,18 +25,14 @@ static void reference_off_by_little(const clv__ref *ref) {
 }
 
 static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
-    (void)node;
     dx[0] = clv_mul_scalar(dy[0], 1);
 }
 
 static void grad_off_by_little(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
-    (void)node;
     dx[0] = clv_mul_scalar(dy[0], 1.001f);
 }
 
-static void grad_forgotten(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
-    (void)node, (void)dy, (void)dx;
-}
+static void grad_forgotten(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {}
 
 static void lower_into_the_input(clv__launches *list, const clv__op_io *io) {
     copy_lower(list, io);
@@ -46,14 +41,12 @@ static void lower_into_the_input(clv__launches *list, const clv__op_io *io) {
 }
 
 static void lower_without_source(clv__launches *list, const clv__op_io *io) {
-    (void)io;
     clv__launch *launch = clv__launch_kernel(list, "no_such_file", "no_such_kernel");
     clv__arg_out(list, launch, 0);
     clv__launch_grid(launch, NUMEL, 0);
 }
 
 static double last_choice(const clv_device_info *device, const clv__op_io *io) {
-    (void)device, (void)io;
     return 9;
 }
 
@@ -177,7 +170,6 @@ TEST(a_gradient_that_does_not_arrive) {
 }
 
 static void grad_that_cannot_be(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
-    (void)node;
     dx[0] = clv_matmul(dy[0], dy[0]); // [5,7] by [5,7]
 }
 
@@ -197,7 +189,6 @@ TEST(a_gradient_that_is_a_mistake) {
 }
 
 static clv_status infer_refuses(clv__op_io *io, clv__error *error) {
-    (void)io;
     CLV_FAIL(error, CLV_E_SHAPE, "x is not liked");
 }
 
@@ -224,8 +215,6 @@ TEST(a_skipped_case_is_counted_and_has_not_passed) {
 }
 
 static bool no_sample(const clv__op *op, int i, clv__sample *s) {
-    (void)op;
-    (void)i, (void)s;
     return false;
 }
 

@@ -87,7 +87,7 @@ static const clv_model models[] = {
     {.name = "wrong_backward", .build = build_wrong_backward, .input = {1, 5, 7}, .classes = 3},
 };
 
-static clv_runtime *runtime;
+TEST_RUNTIME
 static clv_device *host, *kernels; // kernels: a device that runs launches; NULL: there is none
 
 FIXTURE(setup) {
@@ -96,10 +96,6 @@ FIXTURE(setup) {
     int i = -1;
     kernels = clv__test_next_device(runtime, &i);
     if (kernels == host) kernels = NULL;
-}
-
-FIXTURE(teardown) {
-    clv_runtime_destroy(runtime);
 }
 
 static clv_compare_report *compare(clv_compare_config config) {
@@ -195,7 +191,6 @@ TEST(test_given_samples_are_used) {
 }
 
 static bool stop_at_once(void *user, int done, int total, const char *op) {
-    (void)user, (void)done, (void)total, (void)op;
     return false;
 }
 
@@ -240,4 +235,4 @@ TEST(test_bad_wishes_are_refused) {
     clv_free(NULL);
 }
 
-TEST_MAIN(setup, teardown)
+TEST_MAIN(setup, end_runtime)

@@ -35,7 +35,6 @@ static void copy_past_the_end(clv__launches *list, const clv__op_io *io) {
 }
 
 static bool copy_never(const clv_device_info *device, const clv__op_io *io) {
-    (void)device, (void)io;
     return false;
 }
 

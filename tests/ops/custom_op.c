@@ -13,17 +13,14 @@ static void square_reference(const clv_op_use *use, const double *const *in, dou
 }
 static void square_gradient(const clv_op_use *use, clv_tensor *const *in, clv_tensor *const *out,
                             clv_tensor *const *dy, clv_tensor **dx) {
-    (void)use, (void)out;
     dx[0] = clv_mul(clv_mul_scalar(dy[0], 2), in[0]);
 }
 static void square_wrong_gradient(const clv_op_use *use, clv_tensor *const *in, clv_tensor *const *out,
                                   clv_tensor *const *dy, clv_tensor **dx) {
-    (void)use, (void)out;
     dx[0] = clv_mul(dy[0], in[0]);
 }
 static void gradient_of_other_shape(const clv_op_use *use, clv_tensor *const *in, clv_tensor *const *out,
                                     clv_tensor *const *dy, clv_tensor **dx) {
-    (void)use, (void)in, (void)out;
     dx[0] = clv_sum(dy[0], NULL, 0, false);
 }
 static void writes_beyond(const clv_op_use *use, const double *const *in, double *const *out) {
@@ -31,22 +28,18 @@ static void writes_beyond(const clv_op_use *use, const double *const *in, double
     out[0][clv_shape_numel(&use->out[0].shape)] = 1;
 }
 static const char *impossible(const clv_op_use *use, clv_op_tensor *out) {
-    (void)use;
     out[0].shape.dims[0] = -7;
     return NULL;
 }
 static const char *another_shape(const clv_op_use *use, clv_op_tensor *out) {
-    (void)use;
     out[0].shape.rank = 0;
     return NULL;
 }
 static const char *no_dtype(const clv_op_use *use, clv_op_tensor *out) {
-    (void)use;
     out[0].dtype = (clv_dtype)77;
     return NULL;
 }
 static const char *refuses(const clv_op_use *use, clv_op_tensor *out) {
-    (void)out;
     return use->in[0].shape.rank == 2 ? NULL : "x wants rank 2";
 }
 
@@ -357,17 +350,14 @@ TEST(bad_uses) {
 // ---- of existing ops ------------------------------------------------------------------------------------------------
 
 static clv_tensor *build_scaled(clv_graph *graph, const clv_op_use *use, clv_tensor *const *in) {
-    (void)graph;
     return clv_mul_scalar(in[1] ? clv_add(in[0], in[1]) : in[0], (float)use->attributes[0].number);
 }
 static clv_tensor *build_total(clv_graph *graph, const clv_op_use *use, clv_tensor *const *in) {
-    (void)graph;
     clv_tensor *sum = in[0];
     for (int i = 1; i < use->n_in; i++) sum = clv_add(sum, in[i]);
     return sum;
 }
 static clv_tensor *build_other(clv_graph *graph, const clv_op_use *use, clv_tensor *const *in) {
-    (void)graph, (void)use;
     return clv_sum(in[0], NULL, 0, false);
 }
 
@@ -487,7 +477,6 @@ static void five_reference(const clv_op_use *use, const double *const *in, doubl
 
 static void five_gradient(const clv_op_use *use, clv_tensor *const *in, clv_tensor *const *out,
                           clv_tensor *const *dy, clv_tensor **dx) {
-    (void)out;
     const clv_op_argument *a = use->attributes;
     const double sign = strcmp(a[4].text, "minus") ? 1 : -1;
     const double of[] = {1, (double)a[1].list[0], (double)a[1].list[1], sign * a[2].number};
@@ -610,9 +599,7 @@ static void run_five(clv_runtime *runtime, clv_device *device, clv_graph *graph,
     assert_status(clv_run_step(run, &ticket), CLV_OK, runtime);
     assert_status(clv_run_fetch(run, ticket, clv_graph_find(graph, "u"), u, 12 * sizeof *u), CLV_OK, runtime);
     assert_status(clv_run_fetch(run, ticket, clv_graph_find(graph, "r"), r, 12 * sizeof *r), CLV_OK, runtime);
-    clv_run_destroy(run);
-    clv_session_destroy(session);
-    clv_plan_destroy(plan);
+    clv__test_end(run, session, plan, NULL);
 }
 
 static clv_graph *graph_of_five(clv_runtime *runtime, clv_precision precision) {

@@ -11,7 +11,7 @@
 #include "harness/harness.h"
 #include "tensor/dtype.h"
 
-static clv_runtime *runtime;
+TEST_RUNTIME_OF(&(clv_runtime_config){.no_opencl = true})
 
 static clv_graph *new_graph(bool training) {
     clv_graph *graph = clv__test_graph(runtime);
@@ -174,12 +174,4 @@ TEST(the_last_state_has_a_gradient) {
     }
 }
 
-FIXTURE(setup) {
-    runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
-}
-
-FIXTURE(teardown) {
-    clv_runtime_destroy(runtime);
-}
-
-TEST_MAIN(setup, teardown)
+TEST_MAIN(begin_runtime, end_runtime)

@@ -33,9 +33,7 @@ static void start(on_device *on, clv_runtime *runtime, clv_device *device, const
 }
 
 static void stop(on_device *on) {
-    clv_run_destroy(on->run);
-    clv_session_destroy(on->session);
-    clv_plan_destroy(on->plan);
+    clv__test_end(on->run, on->session, on->plan, NULL);
 }
 
 /** Feed x of a graph, and fetch y. */

@@ -17,12 +17,10 @@ static void zeros(clv__launches *list, const clv__op_io *io) {
 }
 
 static double first(const clv_device_info *device, const clv__op_io *io) {
-    (void)device, (void)io;
     return 0.5;
 }
 
 static double far(const clv_device_info *device, const clv__op_io *io) {
-    (void)device, (void)io;
     return 1e9;
 }
 

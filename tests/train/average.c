@@ -145,13 +145,7 @@ static void on_device(const char *spec) {
     }
 }
 
-TEST(as_pytorch_on_host) {
-    on_device("host");
-}
-
-TEST(as_pytorch_on_opencl) {
-    on_device("gpu|accelerator|cpu");
-}
+TEST_ON_DEVICES(on_device)
 
 /** Nine steps of AveragedModel itself (make_groups.py), for groups of parameters that are updated apart. */
 TEST(as_averaged_model) {

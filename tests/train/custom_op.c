@@ -17,7 +17,6 @@ static void square_reference(const clv_op_use *use, const double *const *in, dou
 
 static void square_gradient(const clv_op_use *use, clv_tensor *const *in, clv_tensor *const *out,
                             clv_tensor *const *dy, clv_tensor **dx) {
-    (void)use, (void)out;
     dx[0] = clv_mul(clv_mul_scalar(dy[0], 2), in[0]);
 }
 

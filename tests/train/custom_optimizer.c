@@ -291,12 +291,10 @@ TEST(values_change_places) {
 }
 
 static void flat_update(const clv_update_use *use, clv_tensor **parameter, clv_tensor **states) {
-    (void)states;
     *parameter = clv_sum(use->parameter, NULL, 0, false);
 }
 
 static void no_state_update(const clv_update_use *use, clv_tensor **parameter, clv_tensor **states) {
-    (void)states;
     *parameter = use->parameter;
 }
 
@@ -352,12 +350,10 @@ TEST(refusals) {
 // ---- registered -----------------------------------------------------------------------------------------------------------
 
 static clv_tensor *nothing(clv_tensor *output, clv_tensor *target, const clv_loss *loss) {
-    (void)target, (void)loss;
     return output;
 }
 
 static clv_tensor *itself(clv_tensor *x, const clv_model *model) {
-    (void)model;
     return x;
 }
 

@@ -157,13 +157,7 @@ static void on_device(const char *spec) {
     }
 }
 
-TEST(test_host) {
-    on_device("host");
-}
-
-TEST(test_opencl) {
-    on_device("gpu|accelerator|cpu");
-}
+TEST_ON_DEVICES(on_device)
 
 /** Any OpenCL device beside the host; skips if there is none. */
 static const char *other_device(void) {

@@ -10,7 +10,7 @@
 #include "harness/harness.h"
 #include "infer/sampling.h"
 
-static clv_runtime *runtime;
+TEST_RUNTIME
 static clv_device *devices[2]; // the host, and the best device for kernels, if there is one
 static int n_devices;
 
@@ -19,10 +19,6 @@ FIXTURE(setup) {
     if (clv_device_find(runtime, "host", &devices[n_devices]) == CLV_OK) n_devices++;
     if (clv_device_find(runtime, "gpu|cpu", &devices[n_devices]) == CLV_OK) n_devices++;
     assert_true(n_devices > 0);
-}
-
-FIXTURE(teardown) {
-    clv_runtime_destroy(runtime);
 }
 
 static const clv_gpt_config sizes = {.vocabulary = 11, .context = 13, .width = 24, .heads = 3, .layers = 3};
@@ -283,4 +279,4 @@ TEST(weights_tell_their_model) {
     remove(path);
 }
 
-TEST_MAIN(setup, teardown)
+TEST_MAIN(setup, end_runtime)

@@ -122,13 +122,7 @@ static void on_device(const char *spec) {
     }
 }
 
-TEST(test_host) {
-    on_device("host");
-}
-
-TEST(test_opencl) {
-    on_device("gpu|accelerator|cpu");
-}
+TEST_ON_DEVICES(on_device)
 
 /** Groups that say what is said for all anyway. */
 TEST(test_same_bits) {

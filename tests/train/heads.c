@@ -173,13 +173,7 @@ static void on_device(const char *spec) {
     train(&cases[0], config, &mixed);
 }
 
-TEST(test_host) {
-    on_device("host");
-}
-
-TEST(test_opencl) {
-    on_device("gpu|accelerator|cpu");
-}
+TEST_ON_DEVICES(on_device)
 
 TEST(test_two_devices) {
     static const char *const devices[] = {"gpu|accelerator|cpu", "cpu:1|host"};
@@ -304,7 +298,6 @@ static clv_tensor *find_tensor(clv_graph *graph, const char *name) {
 
 /** PyTorch's formula, of the classes' target alone. */
 static clv_tensor *smoothed(clv_tensor *output, clv_tensor *target, const clv_loss *loss) {
-    (void)loss;
     clv_tensor *all = clv_mean(clv_log_softmax(output, 1), NULL, 0, false);
     return clv_sub(clv_mul_scalar(clv_cross_entropy(output, target), 0.8f), clv_mul_scalar(all, 0.2f));
 }
@@ -365,7 +358,6 @@ TEST(test_beside_the_trainer) {
 // ---- checkpoints ------------------------------------------------------------------------------------------------------
 
 static clv_tensor *absolute(clv_tensor *output, clv_tensor *target, const clv_loss *loss) {
-    (void)loss;
     return clv_mean(clv_abs(clv_sub(output, target)), NULL, 0, false);
 }
 static const clv_loss own = {.name = "absolute", .build = absolute};
@@ -645,7 +637,6 @@ static void build_turned(clv_tensor *const *in, clv_tensor **outputs, const clv_
 }
 
 static clv_tensor *build_one(clv_tensor *x, const clv_model *of) {
-    (void)of;
     return x;
 }
 

@@ -9,7 +9,7 @@
 #include "cleave/train.h"
 #include "harness/harness.h"
 
-static clv_runtime *runtime;
+TEST_RUNTIME
 static clv_device *device;
 enum { V = 80, MOST = 40 };
 
@@ -53,10 +53,6 @@ FIXTURE(setup) {
     free(folder);
     runtime = clv__test_runtime(NULL);
     device = clv__test_device(runtime, "gpu|cpu|host");
-}
-
-FIXTURE(teardown) {
-    clv_runtime_destroy(runtime);
 }
 
 static void write_text(const char *path, const char *text) {
@@ -358,4 +354,4 @@ TEST(indexes_that_are_none) {
     refused("model.safetensors.index.json", CLV_E_FORMAT, "tensor 'none' is not in 'part-0.safetensors'");
 }
 
-TEST_MAIN(setup, teardown)
+TEST_MAIN(setup, end_runtime)

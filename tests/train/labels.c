@@ -199,13 +199,7 @@ TEST(the_script_has_the_lambdas) {
     }
 }
 
-TEST(on_the_host) {
-    on_device("host");
-}
-
-TEST(on_opencl) {
-    on_device("gpu|accelerator|cpu");
-}
+TEST_ON_DEVICES(on_device)
 
 // ---- in other ways ----------------------------------------------------------------------------------------------
 
@@ -287,7 +281,6 @@ TEST(in_mixed_precision) {
 
 /** Stopped within an epoch and resumed: the same bits. */
 static bool stop_after_four(void *user, const clv_train_step *step) {
-    (void)user;
     return step->step < 4; // the next one is under way
 }
 

@@ -10,16 +10,12 @@
 #include "harness/parallel.h"
 #include "nn/models.h"
 
-static clv_runtime *runtime;
+TEST_RUNTIME
 static clv_device *host;
 
 FIXTURE(setup) {
     runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
     host = clv__test_device(runtime, "host");
-}
-
-FIXTURE(teardown) {
-    clv_runtime_destroy(runtime);
 }
 
 static clv_graph *new_graph(void) {
@@ -125,9 +121,7 @@ TEST(test_first_values) {
     expect_uniform(session, "fc1.weight", 1 / sqrt(9216.0));
     expect_uniform(session, "fc1.bias", 1 / sqrt(9216.0));
     expect_uniform(session, "fc2.weight", 1 / sqrt(128.0));
-    clv_session_destroy(session);
-    clv_plan_destroy(plan);
-    clv_graph_destroy(graph);
+    clv__test_end(NULL, session, plan, graph);
 }
 
 /** Every model builds for training and for prediction, for any batch, and gives logits. */
@@ -219,9 +213,7 @@ TEST(test_first_values_of_torchvision) {
     expect_normal(session, "features.18.0.weight", sqrt(2.0 / 1280));
     expect_normal(session, "features.2.conv.1.0.weight", sqrt(2.0 / (96 * 9)));
     expect_normal(session, "classifier.1.weight", 0.01);
-    clv_session_destroy(session);
-    clv_plan_destroy(plan);
-    clv_graph_destroy(graph);
+    clv__test_end(NULL, session, plan, graph);
 }
 
 TEST(test_dropout_only_in_training) {
@@ -367,4 +359,4 @@ TEST(test_samples) {
     }
 }
 
-TEST_MAIN(setup, teardown)
+TEST_MAIN(setup, end_runtime)

@@ -193,7 +193,6 @@ static double simulate(const struct regime *regime) {
 TEST(test_a_step_of_64_ranks_takes_as_long_as_planned) {
     static party parties[RANKS];
     pthread_t threads[RANKS];
-    (void)state;
     clv__loopback *loopback = clv__loopback_create(RANKS);
     assert_non_null(loopback);
     for (int i = 0; i < RANKS; i++) {

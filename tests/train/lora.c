@@ -224,13 +224,7 @@ static void on_device(const char *spec) {
     }
 }
 
-TEST(test_host) {
-    on_device("host");
-}
-
-TEST(test_opencl) {
-    on_device("gpu|accelerator|cpu");
-}
+TEST_ON_DEVICES(on_device)
 
 /** Optimizer state and gradients of adapters alone, and what is planned says so. */
 TEST(test_memory) {

@@ -10,21 +10,16 @@
 #include "train/small.h"
 #include "infer/losses.h"
 
-static clv_runtime *runtime;
+TEST_RUNTIME
 static clv_device *host;
 
 static int setup(void **state) {
-    (void)state;
     runtime = clv__test_runtime(
         &(clv_runtime_config){.no_opencl = true, .null_devices = false, .partition = "host=2"});
     return clv_device_find(runtime, "host:0", &host) == CLV_OK ||
                    clv_device_find(runtime, "host", &host) == CLV_OK
                ? 0
                : -1;
-}
-
-FIXTURE(teardown) {
-    clv_runtime_destroy(runtime);
 }
 
 // ---- numbers ----------------------------------------------------------------------------------------------------
@@ -163,7 +158,6 @@ TEST(evaluation_tells_the_loss) {
 // ---- a loss of one's own ------------------------------------------------------------------------------------------
 
 static clv_tensor *squares(clv_tensor *output, clv_tensor *target, const clv_loss *loss) {
-    (void)loss;
     return clv_mse_loss(output, target);
 }
 
@@ -196,17 +190,14 @@ TEST(a_loss_of_ones_own) {
 }
 
 static clv_tensor *forgotten(clv_tensor *output, clv_tensor *target, const clv_loss *loss) {
-    (void)output, (void)target, (void)loss;
     return NULL;
 }
 
 static clv_tensor *of_another_graph(clv_tensor *output, clv_tensor *target, const clv_loss *loss) {
-    (void)output, (void)target;
     return (clv_tensor *)(uintptr_t)loss->user;
 }
 
 static clv_tensor *no_result(clv_tensor *x, const clv_model *model) {
-    (void)x;
     return (clv_tensor *)(uintptr_t)model->user;
 }
 
@@ -335,7 +326,6 @@ static void expect_refused(const clv_model *model, const clv_dataset *dataset, c
 }
 
 static clv_tensor *four_scores(clv_tensor *x, const clv_model *model) {
-    (void)model;
     return clv_nn_linear(clv_flatten(x, 1), "fc", 4, NULL);
 }
 
@@ -380,4 +370,4 @@ TEST(what_does_not_fit) {
     clv_dataset_destroy(of_text);
 }
 
-TEST_MAIN(setup, teardown)
+TEST_MAIN(setup, end_runtime)

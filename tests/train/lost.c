@@ -16,7 +16,6 @@ static int warnings;
 static char newest_warning[4096];
 
 static void on_log(void *user, clv_log_level level, const char *sentence) {
-    (void)user;
     if (level != CLV_LOG_WARNING || !strstr(sentence, "failed in step")) return;
     warnings++;
     snprintf(newest_warning, sizeof newest_warning, "%s", sentence);

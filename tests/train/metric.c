@@ -7,7 +7,7 @@
 
 #include "train/small.h"
 
-static clv_runtime *runtime;
+TEST_RUNTIME
 static clv_device *host;
 
 FIXTURE(setup) {
@@ -15,12 +15,7 @@ FIXTURE(setup) {
     host = clv__test_device(runtime, "host");
 }
 
-FIXTURE(teardown) {
-    clv_runtime_destroy(runtime);
-}
-
 static clv_tensor *as_it_is(clv_tensor *x, const clv_model *model) {
-    (void)model;
     return clv_mul_scalar(x, 1);
 }
 
@@ -212,7 +207,6 @@ TEST(the_most_probable) {
 static double half_the_largest(const float *output, const void *target, const clv_loss_sizes *sizes,
                                const clv_metric *metric) {
     double sum = 0;
-    (void)target;
     for (int64_t i = 0; i < sizes->n; i++) {
         float largest = output[i * sizes->output];
         for (int64_t k = 1; k < sizes->output; k++) largest = fmaxf(largest, output[i * sizes->output + k]);
@@ -291,7 +285,6 @@ TEST(of_one_number) {
 
 /** Results are the inputs. */
 static void both_as_they_are(clv_tensor *const *in, clv_tensor **out, const clv_model *model) {
-    (void)model;
     for (int i = 0; i < 2; i++) out[i] = clv_mul_scalar(in[i], 1);
 }
 
@@ -438,4 +431,4 @@ TEST(refusals) {
     clv_dataset_destroy(dataset);
 }
 
-TEST_MAIN(setup, teardown)
+TEST_MAIN(setup, end_runtime)

@@ -7,7 +7,7 @@
 
 enum { MOST = 4096 };
 
-static clv_runtime *runtime;
+TEST_RUNTIME_OF(NULL)
 
 static const struct {
     const char *name;
@@ -58,13 +58,7 @@ static void on_device(const char *spec) {
     unlink(path);
 }
 
-TEST(test_host) {
-    on_device("host");
-}
-
-TEST(test_opencl) {
-    on_device("gpu|accelerator|cpu");
-}
+TEST_ON_DEVICES(on_device)
 
 /** Another one, or with other settings, is refused. */
 TEST(test_refused) {
@@ -97,12 +91,4 @@ TEST(test_refused) {
     unlink(path);
 }
 
-FIXTURE(setup) {
-    runtime = clv__test_runtime(NULL);
-}
-
-FIXTURE(teardown) {
-    clv_runtime_destroy(runtime);
-}
-
-TEST_MAIN(setup, teardown)
+TEST_MAIN(begin_runtime, end_runtime)

@@ -116,7 +116,6 @@ TEST(test_plateau) {
 static double rates[64];
 
 static bool keep(void *user, const clv_train_step *step) {
-    (void)user;
     rates[step->step - 1] = step->lr;
     return true;
 }

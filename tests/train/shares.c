@@ -20,7 +20,6 @@ static const char *const pair[] = {"cpu:0", "cpu:1"};
 static int warnings;
 
 static void on_log(void *user, clv_log_level level, const char *sentence) {
-    (void)user;
     if (level != CLV_LOG_WARNING ||
         !strstr(sentence, " ms with these replicas, and cpu:0 alone would take about 0.0 ms"))
         return;
@@ -197,7 +196,6 @@ static pthread_barrier_t made, slowed;
 static bool on_epoch_of_rank(void *user, const clv_train_epoch *epoch) {
     rank *own = user;
     const double *shares = own->config.ranks->shares;
-    (void)epoch;
     if (shares && shares[1] < own->least) {
         own->least = shares[1];
         own->sum = shares[0] + shares[1];

@@ -179,13 +179,7 @@ static void on_device(const char *spec) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) train_as_pytorch(device, &cases[i]);
 }
 
-TEST(test_host) {
-    on_device("host");
-}
-
-TEST(test_opencl) {
-    on_device("gpu|accelerator|cpu");
-}
+TEST_ON_DEVICES(on_device)
 
 TEST(test_refusals) {
     clv_train_config good = {.model = &model, .train = dataset, .batch = 4, .epochs = 1, .lr = 0.1}, bad;
@@ -224,12 +218,10 @@ TEST(test_refusals) {
 }
 
 static bool stop_at_three(void *user, const clv_train_step *step) {
-    (void)user;
     return step->step < 3;
 }
 
 static bool stop_at_two(void *user, const clv_train_step *step) {
-    (void)user;
     return step->step < 2;
 }
 

@@ -11,7 +11,8 @@
 #include "ops/convolution/conv2d.h"
 #include "plan/plan.h"
 
-static clv_runtime *runtime;
+TEST_RUNTIME_OF(&(clv_runtime_config){
+    .no_opencl = true, .null_devices = true, .null_cards = true, .tuning = "none"})
 
 enum { BATCH = 8, MOST_ROWS = 256 };
 
@@ -19,15 +20,6 @@ static const char *const all_cards[] = {"h200",    "rx-6700-xt",   "rx-580",    
                                         "iris-xe", "uhd-620",      "adreno-740", "mali-g610",
                                         "gc7000l", "videocore-iv", "ti-c66x"};
 static const char *const tables[] = {"rx-580", "h200", "iris-xe", "mali-g610"};
-
-FIXTURE(setup_cards) {
-    runtime = clv__test_runtime(
-        &(clv_runtime_config){.no_opencl = true, .null_devices = true, .null_cards = true, .tuning = "none"});
-}
-
-FIXTURE(teardown) {
-    clv_runtime_destroy(runtime);
-}
 
 static clv_device *find(const char *name) {
     return clv__test_device(runtime, name);
@@ -433,4 +425,4 @@ TEST(classes_are_of_their_traits) {
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) assert_non_null(card(owned[i]));
 }
 
-TEST_MAIN(setup_cards, teardown)
+TEST_MAIN(begin_runtime, end_runtime)

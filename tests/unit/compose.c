@@ -27,7 +27,6 @@ enum {
 static clv_tensor *build(clv_tensor *x, const clv_model *model) {
     clv_graph *graph = clv_tensor_graph(x);
     char name[16];
-    (void)model;
     for (int i = 0; i < BLOCKS; i++) {
         snprintf(name, sizeof name, "block%d", i);
         clv_scope_push(graph, name);

@@ -135,9 +135,7 @@ static clv_status move_parameters(clv_runtime *runtime) {
     if (moved != (status == CLV_OK ? (3 * 4 + 4) * 4 : 0)) status = CLV_E_INTERNAL;
     if (status == CLV_OK) status = clv_session_move(session, "fc", device);
 done:
-    clv_session_destroy(session);
-    clv_plan_destroy(plan);
-    clv_graph_destroy(graph);
+    clv__test_end(NULL, session, plan, graph);
     return status;
 }
 
@@ -164,9 +162,7 @@ static clv_status reserve_in_pieces(clv_runtime *runtime) {
     TRY(clv_session_reserve(session, &plan, 1));
     TRY(clv_session_move(session, "b", device));
 done:
-    clv_session_destroy(session);
-    clv_plan_destroy(plan);
-    clv_graph_destroy(graph);
+    clv__test_end(NULL, session, plan, graph);
     return status;
 }
 

@@ -9,15 +9,7 @@
 #include "cleave/ops.h"
 #include "cleave/plan.h"
 
-static clv_runtime *runtime;
-
-FIXTURE(setup) {
-    runtime = clv__test_runtime(NULL);
-}
-
-FIXTURE(teardown) {
-    clv_runtime_destroy(runtime);
-}
+TEST_RUNTIME_OF(NULL)
 
 /** The values that a session gives a parameter of n elements; free them. */
 static float *first_values(clv_device *device, clv_init init, int64_t n) {
@@ -31,9 +23,7 @@ static float *first_values(clv_device *device, clv_init init, int64_t n) {
     assert_status(
         clv_session_read(session, clv_session_find(session, "weight"), values, (size_t)n * sizeof *values),
         CLV_OK, runtime);
-    clv_session_destroy(session);
-    clv_plan_destroy(plan);
-    clv_graph_destroy(graph);
+    clv__test_end(NULL, session, plan, graph);
     return values;
 }
 
@@ -148,4 +138,4 @@ TEST(test_many_are_those_of_one_at_a_time) {
     }
 }
 
-TEST_MAIN(setup, teardown)
+TEST_MAIN(begin_runtime, end_runtime)

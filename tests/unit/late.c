@@ -12,7 +12,7 @@
 
 enum { N = 16 };
 
-static clv_runtime *runtime;
+TEST_RUNTIME_OF(&(clv_runtime_config){.null_devices = true})
 
 /** y = 2 x w; then with dy from outside dw = 2 x dy, and both are in the host's memory. */
 typedef struct halves {
@@ -295,12 +295,4 @@ TEST(test_what_cannot_be_late) {
     clv_graph_destroy(graph);
 }
 
-FIXTURE(setup) {
-    runtime = clv__test_runtime(&(clv_runtime_config){.null_devices = true});
-}
-
-FIXTURE(teardown) {
-    clv_runtime_destroy(runtime);
-}
-
-TEST_MAIN(setup, teardown)
+TEST_MAIN(begin_runtime, end_runtime)

@@ -18,7 +18,6 @@ enum { N = 6, STEPS = 3, MOST_TENSORS = 32 };
 static clv_runtime *runtime;
 
 static clv_tensor *layers(clv_tensor *x, void *user) {
-    (void)user;
     x = clv_nn_conv2d(x, "conv", 3, &(clv_nn_conv2d_config){.kernel = {3, 3}});
     x = clv_flatten(clv_relu(clv_nn_batch_norm(x, "norm", NULL)), 1);
     return clv_nn_linear(x, "fc", 3, NULL);

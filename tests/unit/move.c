@@ -6,7 +6,7 @@
 #include "exec/session.h"
 #include "harness/harness.h"
 
-static clv_runtime *runtime;
+TEST_RUNTIME
 static clv_device *host, *other, *null_device;
 
 FIXTURE(setup) {
@@ -15,10 +15,6 @@ FIXTURE(setup) {
     host = clv__test_device(runtime, "host");
     null_device = clv__test_device(runtime, "null:0");
     other = clv__test_next_device(runtime, &i);
-}
-
-FIXTURE(teardown) {
-    clv_runtime_destroy(runtime);
 }
 
 typedef struct model {
@@ -219,4 +215,4 @@ TEST(test_inference_holds_no_gradients) {
     destroy(&inference);
 }
 
-TEST_MAIN(setup, teardown)
+TEST_MAIN(setup, end_runtime)

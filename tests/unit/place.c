@@ -182,7 +182,6 @@ TEST(test_split_over_devices_computes_the_same) {
 }
 
 static clv_tensor *layer_a(clv_tensor *x, void *user) {
-    (void)user;
     clv_graph *graph = clv_tensor_graph(x);
     clv_scope_push(graph, "a");
     clv_tensor *weight =
@@ -294,7 +293,6 @@ TEST(test_rows_of_replicas) {
 }
 
 static clv_tensor *normalised(clv_tensor *x, void *user) {
-    (void)user;
     return clv_nn_batch_norm(clv_nn_linear(x, "fc", 16, NULL), "norm", NULL);
 }
 

@@ -10,17 +10,13 @@
 #include "harness/harness.h"
 #include "placement/layers.h"
 
-static clv_runtime *runtime;
+TEST_RUNTIME
 static clv_device *devices[2];
 static const char *const names[] = {"null:0", "null:1"};
 
 FIXTURE(setup) {
     runtime = clv__test_runtime(&(clv_runtime_config){.null_devices = true});
     for (int i = 0; i < 2; i++) devices[i] = clv__test_device(runtime, names[i]);
-}
-
-FIXTURE(teardown) {
-    clv_runtime_destroy(runtime);
 }
 
 /** `n` linear layers fc0, fc1, ... of widths[i] features each with relu between them, and a whole training step. */
@@ -445,4 +441,4 @@ TEST(test_measured_devices_are_left_as_they_were) {
     runtime = usual;
 }
 
-TEST_MAIN(setup, teardown)
+TEST_MAIN(setup, end_runtime)

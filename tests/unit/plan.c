@@ -12,18 +12,10 @@
 #include "plan/plan.h"
 #include "unit/toy_ops.h"
 
-static clv_runtime *runtime;
+TEST_RUNTIME_OF(&(clv_runtime_config){.no_opencl = true, .null_devices = true})
 
 static clv_device *device_named(const char *name) {
     return clv__test_device(runtime, name);
-}
-
-FIXTURE(setup) {
-    runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true, .null_devices = true});
-}
-
-FIXTURE(teardown) {
-    clv_runtime_destroy(runtime);
 }
 
 /** A random graph: each node adds two earlier tensors of one size; some results are `gradients`, which have their own arena. */
@@ -413,4 +405,4 @@ TEST(test_a_budget_is_never_exceeded) {
     clv__test_end(run, session, plan, graph);
 }
 
-TEST_MAIN(setup, teardown)
+TEST_MAIN(begin_runtime, end_runtime)

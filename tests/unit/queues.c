@@ -13,7 +13,7 @@
 
 enum { BATCH = 8, MOST = 512, STEPS = 3 };
 
-static clv_runtime *runtime;
+TEST_RUNTIME
 static const char *const specs[] = {"null:0", "null:1"};
 
 static clv_device *find(const char *name) {
@@ -23,10 +23,6 @@ static clv_device *find(const char *name) {
 FIXTURE(setup) {
     runtime =
         clv__test_runtime(&(clv_runtime_config){.no_opencl = true, .null_devices = true, .tuning = "none"});
-}
-
-FIXTURE(teardown) {
-    clv_runtime_destroy(runtime);
 }
 
 // ---- reading a trace --------------------------------------------------------------------------------------------------
@@ -283,4 +279,4 @@ TEST(test_staging_of_the_drivers) {
     clv_runtime_destroy(real);
 }
 
-TEST_MAIN(setup, teardown)
+TEST_MAIN(setup, end_runtime)

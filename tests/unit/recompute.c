@@ -14,7 +14,7 @@
 #include "plan/plan.h"
 #include "plan/remake.h"
 
-static clv_runtime *runtime;
+TEST_RUNTIME
 static clv_device *device;
 
 FIXTURE(setup) {
@@ -22,10 +22,6 @@ FIXTURE(setup) {
     runtime = clv__test_runtime(&(clv_runtime_config){.null_devices = true});
     device = clv__test_next_device(runtime, &i);
     assert_non_null(device);
-}
-
-FIXTURE(teardown) {
-    clv_runtime_destroy(runtime);
 }
 
 enum { ROWS = 16, BLOCKS = 4, STEPS = 3 };
@@ -300,4 +296,4 @@ TEST(test_bad_patterns_are_refused) {
     refuse(",,", CLV_E_VALUE, "recompute: ',,' names no layer");
 }
 
-TEST_MAIN(setup, teardown)
+TEST_MAIN(setup, end_runtime)

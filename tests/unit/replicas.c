@@ -113,12 +113,10 @@ TEST(test_labels_that_do_not_fit) {
 }
 
 static clv_tensor *sum_of_all(clv_tensor *const *tensors, void *user) {
-    (void)user;
     return clv_mean(clv_add(tensors[0], clv_add(tensors[1], tensors[2])), NULL, 0, false);
 }
 
 static void two_results(clv_tensor *const *inputs, clv_tensor **results, void *user) {
-    (void)user;
     results[0] = clv_relu(inputs[0]);
     results[1] = clv_square(inputs[1]);
 }
@@ -183,7 +181,6 @@ typedef clv_tensor *between(clv_tensor *x);
 static between *change;
 
 static void a_and_b(clv_tensor *const *inputs, clv_tensor **results, void *user) {
-    (void)user;
     clv_tensor *x = change(clv_nn_linear(inputs[0], "a", 6, NULL));
     results[0] = clv_nn_linear(x, "b", 2, NULL);
 }
@@ -239,7 +236,6 @@ TEST(test_parts_that_cannot_be) {
 
 /** Dropout of parts is that of the whole, and what stands for all samples is built once for each device. */
 static void build_dropped(clv_tensor *const *inputs, clv_tensor **results, void *user) {
-    (void)user;
     clv_graph *graph = clv_tensor_graph(inputs[0]);
     clv_tensor *x = clv_dropout(inputs[0], 0.5f);
     x = clv_mul(x, clv_constant(graph, CLV_DTYPE_F32, CLV_SHAPE(4), (float[]){1, 2, 3, 4}));

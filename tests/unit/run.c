@@ -10,16 +10,12 @@
 #include "exec/session.h"
 #include "unit/toy_ops.h"
 
-static clv_runtime *runtime;
+TEST_RUNTIME
 static clv_device *host;
 
 FIXTURE(setup) {
     runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
     host = clv__test_device(runtime, "host");
-}
-
-FIXTURE(teardown) {
-    clv_runtime_destroy(runtime);
 }
 
 /** total += x;  y = a + x */
@@ -219,4 +215,4 @@ TEST(test_a_first_step_tells_how_far_it_is) {
     clv_runtime_destroy(listened);
 }
 
-TEST_MAIN(setup, teardown)
+TEST_MAIN(setup, end_runtime)

@@ -435,7 +435,6 @@ TEST(test_what_cannot_be_a_pipeline_is_right) {
 // ---- replicas ---------------------------------------------------------------------------------------------------------
 
 static clv_tensor *drop_twice(clv_tensor *x, void *user) {
-    (void)user;
     return clv_dropout(clv_dropout(x, 0.3f), 0.2f);
 }
 

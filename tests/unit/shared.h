@@ -37,7 +37,6 @@ static inline clv_tensor *layer(clv_tensor *x, const char *name) {
 }
 
 static inline clv_tensor *two_layers(clv_tensor *x, void *user) {
-    (void)user;
     return layer(clv_relu(layer(x, "a")), "b");
 }
 

@@ -37,7 +37,6 @@ static void slow_reference(const clv__ref *ref) {
 }
 
 static void slow_cost(const clv__op_io *io, clv__cost *cost) {
-    (void)io;
     *cost = (clv__cost){.flops = 1000, .bytes = 500};
 }
 

@@ -316,7 +316,6 @@ enum { BATCH = 24, MANY = 1000 };
 /** A replica's loss, or a micro-batch's. */
 static clv_tensor *body(clv_tensor *const *tensors, void *user) {
     clv_tensor *x = tensors[0], *labels = tensors[1];
-    (void)user;
     clv_tensor *y = clv_relu(clv_nn_linear(x, "fc1", 500, NULL));
     y = clv_nn_linear(y, "fc2", 280, NULL);
     return clv_cross_entropy(clv_nn_linear(clv_relu(y), "fc3", CLASSES, NULL), labels);

@@ -62,7 +62,6 @@ static void toy_accumulate_reference(const clv__ref *ref) {
 }
 
 static clv_status toy_no_output(clv__op_io *io, clv__error *error) {
-    (void)error;
     io->n_out = 0;
     return CLV_OK;
 }

@@ -13,7 +13,8 @@
 #include "plan/print.h"
 #include "harness/harness.h"
 
-static clv_runtime *runtime;
+TEST_RUNTIME_OF(&(clv_runtime_config){
+    .no_opencl = true, .null_devices = true, .null_cards = true, .tuning = "none"})
 
 enum { BATCH = 8 };
 
@@ -51,15 +52,6 @@ static const mode modes[] = {
 };
 
 static const char *const specs[] = {"null:0", "null:1", "null:rx-580"};
-
-FIXTURE(setup_traces) {
-    runtime = clv__test_runtime(
-        &(clv_runtime_config){.no_opencl = true, .null_devices = true, .null_cards = true, .tuning = "none"});
-}
-
-FIXTURE(teardown) {
-    clv_runtime_destroy(runtime);
-}
 
 static clv_device *find(const char *name) {
     return clv__test_device(runtime, name);
@@ -217,4 +209,4 @@ TEST(test_plans_are_as_the_table_says) {
                  different, path);
 }
 
-TEST_MAIN(setup_traces, teardown)
+TEST_MAIN(begin_runtime, end_runtime)

@@ -20,11 +20,10 @@ static const clv__op toy_many = {.name = "toy_many",
                                  .variants = many,
                                  .samples = samples};
 
-static clv_runtime *runtime;
+TEST_RUNTIME
 static clv_device *device;
 
 static int setup(void **state) {
-    (void)state;
     for (int i = 0; i < MANY; i++) {
         snprintf(names[i], sizeof names[i], "v%d", i);
         // all but the last need a workspace that is larger than an allocation may be
@@ -35,10 +34,6 @@ static int setup(void **state) {
         clv_device_find(runtime, "null", &device))
         return -1;
     return clv__op_enlist(&toy_many) ? 0 : -1;
-}
-
-FIXTURE(teardown) {
-    clv_runtime_destroy(runtime);
 }
 
 TEST(test_each_is_checked) {
@@ -69,4 +64,4 @@ TEST(test_the_last_is_chosen) {
     clv_graph_destroy(graph);
 }
 
-TEST_MAIN(setup, teardown)
+TEST_MAIN(setup, end_runtime)

@@ -6,7 +6,7 @@
 
 enum { STEPS = 12 };
 
-static clv_runtime *runtime;
+TEST_RUNTIME
 static clv_device *host;
 
 typedef struct training {
@@ -104,8 +104,4 @@ FIXTURE(begin) {
     host = clv__test_device(runtime, "host");
 }
 
-FIXTURE(end) {
-    clv_runtime_destroy(runtime);
-}
-
-TEST_MAIN(begin, end)
+TEST_MAIN(begin, end_runtime)

@@ -14,7 +14,6 @@ static atomic_bool answers;
 static atomic_int waits;
 
 static clv_status wait_for_answer(clv__bevent *event, clv__error *error) {
-    (void)event, (void)error;
     atomic_fetch_add(&waits, 1);
     while (!atomic_load(&answers)) poll(NULL, 0, 5);
     return CLV_OK;

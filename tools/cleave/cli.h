@@ -171,6 +171,14 @@ void cli_progress_init(cli_progress *progress, bool quiet);
  *  unless the bar is full. */
 void cli_progress_draw(cli_progress *progress, const char *label, double done, double total,
                        const char *text);
+/** What configs of the library take as `user`, with cli_steps_draw as `progress`: the bar of what is done,
+ *  until somebody interrupts. */
+typedef struct cli_steps {
+    cli_progress *progress;
+    const char *label;
+    const volatile int *interrupt; // cli_catch_interrupts
+} cli_steps;
+bool cli_steps_draw(void *steps, int done, int total, const char *next);
 /** Wipe the line, before something else is printed to stderr. */
 void cli_progress_clear(cli_progress *progress);
 

@@ -244,6 +244,14 @@ void cli_progress_draw(cli_progress *progress, const char *label, double done, d
     pthread_mutex_unlock(&progress->lock);
 }
 
+bool cli_steps_draw(void *user, int done, int total, const char *next) {
+    const cli_steps *steps = user;
+    char text[128];
+    snprintf(text, sizeof text, "%d/%d  %s", done, total, next);
+    cli_progress_draw(steps->progress, steps->label, done, total, text);
+    return !*steps->interrupt;
+}
+
 void cli_progress_clear(cli_progress *progress) {
     pthread_mutex_lock(&progress->lock);
     screen_area_clear(&progress->area);

@@ -555,8 +555,7 @@ static clv_tensor *build_detach(const clv__call *call) {
 CLV__COMPOSITE(detach) = {.name = "detach",
                           .inputs = CLV__INPUTS({"x", "any"}),
                           .outputs = CLV__OUTPUTS({"y", "like x"}),
-                          .samples = CLV__TRAINS(((const clv__sample_row[]){
-                              {.label = "a matrix", .quick = true, .in = {CLV__DIMS(2, 3)}}, {0}})),
+                          CLV__SAMPLES({.label = "a matrix", .quick = true, .in = {CLV__DIMS(2, 3)}}),
                           .detaches = true,
                           .build = build_detach};
 
@@ -584,16 +583,12 @@ CLV__COMPOSITE(flatten) = {
     .inputs = CLV__INPUTS({"x", "any"}),
     .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, flatten_call, start_axis, "0")}),
     .outputs = CLV__OUTPUTS({"y", "any"}),
-    .attributes_of_call = true,
-    .attrs_bytes = sizeof(flatten_call),
-    .samples = CLV__TRAINS(((const clv__sample_row[]){
-        {.label = "images from axis 1",
-         .quick = true,
-         .in = {CLV__DIMS(2, 3, 4, 5)},
-         .attrs = &(flatten_call){1}},
-        {.label = "all", .in = {CLV__DIMS(2, 3)}, .attrs = &(flatten_call){0}},
-        {0}})),
-    .build = build_flatten};
+    CLV__SAMPLES({.label = "images from axis 1",
+                  .quick = true,
+                  .in = {CLV__DIMS(2, 3, 4, 5)},
+                  .attrs = &(flatten_call){1}},
+                 {.label = "all", .in = {CLV__DIMS(2, 3)}, .attrs = &(flatten_call){0}}),
+    CLV__CALL(flatten_call, build_flatten)};
 
 typedef struct transpose_call {
     int axis0, axis1;
@@ -617,10 +612,7 @@ CLV__COMPOSITE(transpose) = {
     .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, transpose_call, axis0, NULL)},
                                   {CLV__ATTRIBUTE(INT, transpose_call, axis1, NULL)}),
     .outputs = CLV__OUTPUTS({"y", "any"}),
-    .attributes_of_call = true,
-    .attrs_bytes = sizeof(transpose_call),
-    .samples = CLV__TRAINS(((const clv__sample_row[]){
+    CLV__SAMPLES(
         {.label = "a matrix", .quick = true, .in = {CLV__DIMS(2, 3)}, .attrs = &(transpose_call){0, 1}},
-        {.label = "the last two of four", .in = {CLV__DIMS(2, 3, 4, 5)}, .attrs = &(transpose_call){-1, -2}},
-        {0}})),
-    .build = build_transpose};
+        {.label = "the last two of four", .in = {CLV__DIMS(2, 3, 4, 5)}, .attrs = &(transpose_call){-1, -2}}),
+    CLV__CALL(transpose_call, build_transpose)};

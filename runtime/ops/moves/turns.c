@@ -20,9 +20,6 @@ static int axis_within(const clv__call *call, int rank) {
     return -1;
 }
 
-#define CALLED(id) .attributes_of_call = true, .attrs_bytes = sizeof(turn_call), .build = build_##id
-#define SAMPLES(...) .samples = CLV__TRAINS(((const clv__sample_row[]){__VA_ARGS__, {0}}))
-
 static clv_tensor *build_flip(const clv__call *call) {
     clv_tensor *x = call->in[0];
     const clv_shape shape = clv_tensor_shape(x);
@@ -42,9 +39,9 @@ CLV__COMPOSITE(flip) = {
     .inputs = CLV__INPUTS({"x", "any"}),
     .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, turn_call, axis, NULL)}),
     .outputs = CLV__OUTPUTS({"y", "like x"}),
-    SAMPLES({.label = "rows", .quick = true, .in = {CLV__DIMS(3, 5)}, .attrs = &(turn_call){.axis = -1}},
-            {.label = "first axis", .in = {CLV__DIMS(4, 3, 2)}, .attrs = &(turn_call){.axis = 0}}),
-    CALLED(flip)};
+    CLV__SAMPLES({.label = "rows", .quick = true, .in = {CLV__DIMS(3, 5)}, .attrs = &(turn_call){.axis = -1}},
+                 {.label = "first axis", .in = {CLV__DIMS(4, 3, 2)}, .attrs = &(turn_call){.axis = 0}}),
+    CLV__CALL(turn_call, build_flip)};
 
 static clv_tensor *build_roll(const clv__call *call) {
     clv_tensor *x = call->in[0];
@@ -65,9 +62,9 @@ CLV__COMPOSITE(roll) = {
         {.name = "shift", .kind = CLV_ATTRIBUTE_INT, .at = offsetof(turn_call, by), .bytes = sizeof(int64_t)},
         {CLV__ATTRIBUTE(INT, turn_call, axis, NULL)}),
     .outputs = CLV__OUTPUTS({"y", "like x"}),
-    SAMPLES({.label = "rows", .quick = true, .in = {CLV__DIMS(3, 5)}, .attrs = &(turn_call){-1, 2}},
-            {.label = "back, first axis", .in = {CLV__DIMS(4, 3, 2)}, .attrs = &(turn_call){0, -9}}),
-    CALLED(roll)};
+    CLV__SAMPLES({.label = "rows", .quick = true, .in = {CLV__DIMS(3, 5)}, .attrs = &(turn_call){-1, 2}},
+                 {.label = "back, first axis", .in = {CLV__DIMS(4, 3, 2)}, .attrs = &(turn_call){0, -9}}),
+    CLV__CALL(turn_call, build_roll)};
 
 static clv_tensor *build_stack(const clv__call *call) {
     clv_tensor *const *inputs = call->in, *rows[CLV__MAX_IN];
@@ -96,16 +93,16 @@ CLV__COMPOSITE(stack) = {.name = "stack",
                          .inputs = CLV__INPUTS({"inputs", "any..."}),
                          .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, turn_call, axis, "0")}),
                          .outputs = CLV__OUTPUTS({"y", "any"}),
-                         SAMPLES({.label = "two, in the middle",
-                                  .quick = true,
-                                  .in = {CLV__DIMS(3, 5), CLV__DIMS(3, 5)},
-                                  .n_in = 2,
-                                  .attrs = &(turn_call){.axis = 1}},
-                                 {.label = "three, behind",
-                                  .in = {CLV__DIMS(4), CLV__DIMS(4), CLV__DIMS(4)},
-                                  .n_in = 3,
-                                  .attrs = &(turn_call){.axis = -1}}),
-                         CALLED(stack)};
+                         CLV__SAMPLES({.label = "two, in the middle",
+                                       .quick = true,
+                                       .in = {CLV__DIMS(3, 5), CLV__DIMS(3, 5)},
+                                       .n_in = 2,
+                                       .attrs = &(turn_call){.axis = 1}},
+                                      {.label = "three, behind",
+                                       .in = {CLV__DIMS(4), CLV__DIMS(4), CLV__DIMS(4)},
+                                       .n_in = 3,
+                                       .attrs = &(turn_call){.axis = -1}}),
+                         CLV__CALL(turn_call, build_stack)};
 
 static clv_tensor *build_pixel_shuffle(const clv__call *call) {
     clv_tensor *x = call->in[0];
@@ -131,8 +128,9 @@ CLV__COMPOSITE(pixel_shuffle) = {
     .inputs = CLV__INPUTS({"x", "f32[N,C,H,W]"}),
     .attributes = CLV__ATTRIBUTES(FACTOR),
     .outputs = CLV__OUTPUTS({"y", "f32[N,_,_,_]"}),
-    SAMPLES({.label = "by 2", .quick = true, .in = {CLV__DIMS(2, 8, 3, 2)}, .attrs = &(turn_call){.by = 2}}),
-    CALLED(pixel_shuffle)};
+    CLV__SAMPLES(
+        {.label = "by 2", .quick = true, .in = {CLV__DIMS(2, 8, 3, 2)}, .attrs = &(turn_call){.by = 2}}),
+    CLV__CALL(turn_call, build_pixel_shuffle)};
 
 static clv_tensor *build_pixel_unshuffle(const clv__call *call) {
     clv_tensor *x = call->in[0];
@@ -153,8 +151,9 @@ CLV__COMPOSITE(pixel_unshuffle) = {
     .inputs = CLV__INPUTS({"x", "f32[N,C,H,W]"}),
     .attributes = CLV__ATTRIBUTES(FACTOR),
     .outputs = CLV__OUTPUTS({"y", "f32[N,_,_,_]"}),
-    SAMPLES({.label = "by 2", .quick = true, .in = {CLV__DIMS(2, 2, 4, 6)}, .attrs = &(turn_call){.by = 2}}),
-    CALLED(pixel_unshuffle)};
+    CLV__SAMPLES(
+        {.label = "by 2", .quick = true, .in = {CLV__DIMS(2, 2, 4, 6)}, .attrs = &(turn_call){.by = 2}}),
+    CLV__CALL(turn_call, build_pixel_unshuffle)};
 
 // ---- around and again -----------------------------------------------------------------------------------------------
 
@@ -243,16 +242,14 @@ CLV__COMPOSITE(pad) = {.name = "pad",
                            {CLV__ATTRIBUTE(INT, pad_call, mode, "0"), CLV__AT_LEAST(0), CLV__AT_MOST(3)},
                            {CLV__ATTRIBUTE(NUMBER, pad_call, value, "0")}),
                        .outputs = CLV__OUTPUTS({"y", "any"}),
-                       .attributes_of_call = true,
-                       .attrs_bytes = sizeof(pad_call),
-                       SAMPLES({.label = "zeros",
-                                .quick = true,
-                                .in = {CLV__DIMS(2, 3, 5)},
-                                .attrs = &(pad_call){4, {1, 2, 0, 3}, 0, 0}},
-                               {.label = "reflect, less before",
-                                .in = {CLV__DIMS(2, 3, 5)},
-                                .attrs = &(pad_call){4, {-1, 2, 2, 1}, 1, 0}}),
-                       .build = build_pad};
+                       CLV__SAMPLES({.label = "zeros",
+                                     .quick = true,
+                                     .in = {CLV__DIMS(2, 3, 5)},
+                                     .attrs = &(pad_call){4, {1, 2, 0, 3}, 0, 0}},
+                                    {.label = "reflect, less before",
+                                     .in = {CLV__DIMS(2, 3, 5)},
+                                     .attrs = &(pad_call){4, {-1, 2, 2, 1}, 1, 0}}),
+                       CLV__CALL(pad_call, build_pad)};
 
 typedef struct tile_call {
     clv__ints repeats;
@@ -287,8 +284,7 @@ CLV__COMPOSITE(tile) = {
     .inputs = CLV__INPUTS({"x", "any"}),
     .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(LIST, tile_call, repeats, NULL)}),
     .outputs = CLV__OUTPUTS({"y", "any"}),
-    .attributes_of_call = true,
-    .attrs_bytes = sizeof(tile_call),
-    SAMPLES({.label = "both", .quick = true, .in = {CLV__DIMS(3, 5)}, .attrs = &(tile_call){{2, {2, 3}}}},
-            {.label = "one more dimension", .in = {CLV__DIMS(3, 5)}, .attrs = &(tile_call){{3, {2, 1, 2}}}}),
-    .build = build_tile};
+    CLV__SAMPLES(
+        {.label = "both", .quick = true, .in = {CLV__DIMS(3, 5)}, .attrs = &(tile_call){{2, {2, 3}}}},
+        {.label = "one more dimension", .in = {CLV__DIMS(3, 5)}, .attrs = &(tile_call){{3, {2, 1, 2}}}}),
+    CLV__CALL(tile_call, build_tile)};

@@ -48,17 +48,13 @@ CLV__COMPOSITE(group_norm) = {
     .inputs = CLV__INPUTS(AFFINE),
     .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, group_call, groups, NULL), CLV__AT_LEAST(1)}, EPS),
     .outputs = CLV__OUTPUTS({"y", "like x"}),
-    .attributes_of_call = true,
-    .attrs_bytes = sizeof(group_call),
-    .samples = CLV__TRAINS(((const clv__sample_row[]){
-        {.label = "images",
-         .quick = true,
-         .in = {CLV__DIMS(2, 6, 3, 5), CLV__DIMS(6), CLV__DIMS(6)},
-         .n_in = 3,
-         .attrs = &(group_call){3, 1e-5F}},
-        {.label = "[N,C], no weight", .in = {CLV__DIMS(3, 8)}, .attrs = &(group_call){2, 1e-5F}},
-        {0}})),
-    .build = build_group};
+    CLV__SAMPLES({.label = "images",
+                  .quick = true,
+                  .in = {CLV__DIMS(2, 6, 3, 5), CLV__DIMS(6), CLV__DIMS(6)},
+                  .n_in = 3,
+                  .attrs = &(group_call){3, 1e-5F}},
+                 {.label = "[N,C], no weight", .in = {CLV__DIMS(3, 8)}, .attrs = &(group_call){2, 1e-5F}}),
+    CLV__CALL(group_call, build_group)};
 
 static clv_tensor *build_instance(const clv__call *call) {
     const clv_shape shape = clv_tensor_shape(call->in[0]);
@@ -72,16 +68,12 @@ CLV__COMPOSITE(instance_norm) = {.name = "instance_norm",
                                  .inputs = CLV__INPUTS(AFFINE),
                                  .attributes = CLV__ATTRIBUTES(EPS),
                                  .outputs = CLV__OUTPUTS({"y", "like x"}),
-                                 .attributes_of_call = true,
-                                 .attrs_bytes = sizeof(group_call),
-                                 .samples = CLV__TRAINS(((const clv__sample_row[]){
-                                     {.label = "images",
-                                      .quick = true,
-                                      .in = {CLV__DIMS(2, 3, 4, 5), CLV__DIMS(3), CLV__DIMS(3)},
-                                      .n_in = 3,
-                                      .attrs = &(group_call){.eps = 1e-5F}},
-                                     {0}})),
-                                 .build = build_instance};
+                                 CLV__SAMPLES({.label = "images",
+                                               .quick = true,
+                                               .in = {CLV__DIMS(2, 3, 4, 5), CLV__DIMS(3), CLV__DIMS(3)},
+                                               .n_in = 3,
+                                               .attrs = &(group_call){.eps = 1e-5F}}),
+                                 CLV__CALL(group_call, build_instance)};
 
 // ---- neighbouring channels ------------------------------------------------------------------------------------------
 
@@ -115,13 +107,11 @@ CLV__COMPOSITE(local_response_norm) = {
                                   {CLV__ATTRIBUTE(NUMBER, response_call, beta, "0.75"), CLV__NOT_NAN},
                                   {CLV__ATTRIBUTE(NUMBER, response_call, k, "1"), CLV__NOT_NAN}),
     .outputs = CLV__OUTPUTS({"y", "like x"}),
-    .attributes_of_call = true,
-    .attrs_bytes = sizeof(response_call),
-    .samples = CLV__TRAINS(((const clv__sample_row[]){
-        {.label = "5 of 7 channels",
-         .quick = true,
-         .in = {CLV__DIMS(2, 7, 3, 2)},
-         .attrs = &(response_call){5, 0.5F, 0.75F, 1}},
-        {.label = "2 of 3 channels", .in = {CLV__DIMS(2, 3, 4)}, .attrs = &(response_call){2, 0.5F, 0.5F, 2}},
-        {0}})),
-    .build = build_response};
+    CLV__SAMPLES({.label = "5 of 7 channels",
+                  .quick = true,
+                  .in = {CLV__DIMS(2, 7, 3, 2)},
+                  .attrs = &(response_call){5, 0.5F, 0.75F, 1}},
+                 {.label = "2 of 3 channels",
+                  .in = {CLV__DIMS(2, 3, 4)},
+                  .attrs = &(response_call){2, 0.5F, 0.5F, 2}}),
+    CLV__CALL(response_call, build_response)};

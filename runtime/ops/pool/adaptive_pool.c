@@ -208,8 +208,7 @@ static clv_tensor *build_max1d(const clv__call *call) {
     }
 #define MAX_POOL(id, IN, OUT, ...)                                                                           \
     .name = #id, .inputs = CLV__INPUTS({"x", IN}), .outputs = CLV__OUTPUTS({"y", OUT}),                      \
-    .attributes_of_call = true, .attrs_bytes = sizeof(adaptive_attrs),                                       \
-    .samples = CLV__TRAINS(((const clv__sample_row[]){__VA_ARGS__, {0}}))
+    .attributes_of_call = true, .attrs_bytes = sizeof(adaptive_attrs), CLV__SAMPLES(__VA_ARGS__)
 CLV__COMPOSITE(adaptive_max_pool2d) = {
     MAX_POOL(adaptive_max_pool2d, "f32[N,C,H,W]", "f32[N,C,_,_]",
              {MAX_ROW("9x10 to 7x4", 7, 4, 2, 3, 9, 10), .quick = true},

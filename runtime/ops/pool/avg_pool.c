@@ -103,6 +103,5 @@ CLV__COMPOSITE(global_avg_pool2d) = {
     .name = "global_avg_pool2d",
     .inputs = CLV__INPUTS({"x", "f32[N,C,H,W]"}),
     .outputs = CLV__OUTPUTS({"y", "f32[N,C,1,1]"}),
-    .samples = CLV__TRAINS(((const clv__sample_row[]){
-        {.label = "images", .quick = true, .in = {CLV__DIMS(2, 3, 4, 5)}}, {0}})),
+    CLV__SAMPLES({.label = "images", .quick = true, .in = {CLV__DIMS(2, 3, 4, 5)}}),
     .build = build_global};

@@ -338,11 +338,7 @@ CLV__COMPOSITE(ctc_loss) = {
                                   {CLV__ATTRIBUTE(INT, loss_call, reduction, "0"), CLV__AT_LEAST(0),
                                    CLV__AT_MOST(2)}),
     .outputs = CLV__OUTPUTS({"loss", "f32"}),
-    .attributes_of_call = true,
-    .attrs_bytes = sizeof(loss_call),
-    .samples = CLV__TRAINS(((const clv__sample_row[]){
-        {ROW("padded", 9, 3, 5, (3, 4), 1, 4, 8, 9, 1, 4), .quick = true},
-        {ROW("sum", 9, 3, 5, (12), 1, 4, 9, 9.25, 3, 4),
-         .attrs = &(loss_call){.reduction = CLV_REDUCTION_SUM}},
-        {0}})),
-    .build = build};
+    CLV__SAMPLES({ROW("padded", 9, 3, 5, (3, 4), 1, 4, 8, 9, 1, 4), .quick = true},
+                 {ROW("sum", 9, 3, 5, (12), 1, 4, 9, 9.25, 3, 4),
+                  .attrs = &(loss_call){.reduction = CLV_REDUCTION_SUM}}),
+    CLV__CALL(loss_call, build)};

@@ -64,9 +64,7 @@ const clv__op *clv__loss_call_of(const clv__node *node, void *attrs) {
         .name = text, .kind = CLV_ATTRIBUTE_BOOL, .fallback = "0", .at = offsetof(loss_call, word),          \
         .bytes = sizeof(int)                                                                                 \
     }
-#define COMPOSITE(id) .attributes_of_call = true, .attrs_bytes = sizeof(loss_call), .build = build_##id
 #define LOSS .outputs = CLV__OUTPUTS({"loss", "f32"})
-#define SAMPLES(...) .samples = CLV__TRAINS(((const clv__sample_row[]){__VA_ARGS__, {0}}))
 #define TWO(...) .in = {CLV__DIMS(__VA_ARGS__), CLV__DIMS(__VA_ARGS__)}, .n_in = 2
 #define CALL(...)                                                                                            \
     .attrs = &(loss_call) {                                                                                  \
@@ -81,9 +79,9 @@ CLV__COMPOSITE(l1_loss) = {.name = "l1_loss",
                            .inputs = CLV__INPUTS({"x", "f32"}, {"target", "like x"}),
                            .attributes = CLV__ATTRIBUTES(REDUCTION),
                            LOSS,
-                           SAMPLES({.label = "rows", .quick = true, TWO(5, 7)},
-                                   {.label = "sum", TWO(33), CALL(.reduction = CLV_REDUCTION_SUM)}),
-                           COMPOSITE(l1)};
+                           CLV__SAMPLES({.label = "rows", .quick = true, TWO(5, 7)},
+                                        {.label = "sum", TWO(33), CALL(.reduction = CLV_REDUCTION_SUM)}),
+                           CLV__CALL(loss_call, build_l1)};
 
 static clv_tensor *build_huber(const clv__call *call) {
     clv_tensor *in[] = {f32(call->in[0]), f32(call->in[1])};
@@ -95,9 +93,9 @@ CLV__COMPOSITE(huber_loss) = {
     .inputs = CLV__INPUTS({"x", "f32"}, {"target", "like x"}),
     WITH(NUMBER("delta", a, "1", CLV__ABOVE(0))),
     LOSS,
-    SAMPLES({.label = "rows", .quick = true, TWO(5, 7), CALL(.a = 0.5F)},
-            {.label = "each", TWO(33), CALL(.a = 1, .reduction = CLV_REDUCTION_NONE)}),
-    COMPOSITE(huber)};
+    CLV__SAMPLES({.label = "rows", .quick = true, TWO(5, 7), CALL(.a = 0.5F)},
+                 {.label = "each", TWO(33), CALL(.a = 1, .reduction = CLV_REDUCTION_NONE)}),
+    CLV__CALL(loss_call, build_huber)};
 
 static clv_tensor *build_smooth_l1(const clv__call *call) {
     const float beta = call_of(call)->a;
@@ -111,8 +109,8 @@ CLV__COMPOSITE(smooth_l1_loss) = {
     .inputs = CLV__INPUTS({"x", "f32"}, {"target", "like x"}),
     WITH(NUMBER("beta", a, "1", CLV__AT_LEAST(0))),
     LOSS,
-    SAMPLES({.label = "rows", .quick = true, TWO(5, 7), CALL(.a = 0.5F)}, {.label = "beta 0", TWO(33)}),
-    COMPOSITE(smooth_l1)};
+    CLV__SAMPLES({.label = "rows", .quick = true, TWO(5, 7), CALL(.a = 0.5F)}, {.label = "beta 0", TWO(33)}),
+    CLV__CALL(loss_call, build_smooth_l1)};
 
 // ---- probabilities --------------------------------------------------------------------------------------------------
 
@@ -133,12 +131,12 @@ CLV__COMPOSITE(binary_cross_entropy_with_logits) = {
     .inputs = CLV__INPUTS({"x", "f32"}, {"target", "like x"}, {"weight", "f32?"}, {"pos_weight", "f32?"}),
     .attributes = CLV__ATTRIBUTES(REDUCTION),
     LOSS,
-    SAMPLES({.label = "rows", .quick = true, TWO(5, 7), .fill = {{CLV__FILL_UNIFORM, -4, 4}, POSITIVE}},
-            {.label = "weights",
-             .in = {CLV__DIMS(5, 7), CLV__DIMS(5, 7), CLV__DIMS(5, 1), CLV__DIMS(7)},
-             .n_in = 4,
-             .fill = {{CLV__FILL_UNIFORM, -4, 4}, POSITIVE, POSITIVE, POSITIVE}}),
-    COMPOSITE(bce)};
+    CLV__SAMPLES({.label = "rows", .quick = true, TWO(5, 7), .fill = {{CLV__FILL_UNIFORM, -4, 4}, POSITIVE}},
+                 {.label = "weights",
+                  .in = {CLV__DIMS(5, 7), CLV__DIMS(5, 7), CLV__DIMS(5, 1), CLV__DIMS(7)},
+                  .n_in = 4,
+                  .fill = {{CLV__FILL_UNIFORM, -4, 4}, POSITIVE, POSITIVE, POSITIVE}}),
+    CLV__CALL(loss_call, build_bce)};
 
 static clv_tensor *build_kl_div(const clv__call *call) {
     clv_tensor *in[] = {f32(call->in[0]), f32(call->in[1])};
@@ -150,13 +148,13 @@ CLV__COMPOSITE(kl_div) = {.name = "kl_div",
                           .inputs = CLV__INPUTS({"x", "f32"}, {"target", "like x"}),
                           WITH(WORD("log_target")),
                           LOSS,
-                          SAMPLES({.label = "of the batch",
-                                   .quick = true,
-                                   TWO(5, 7),
-                                   CALL(.reduction = CLV_REDUCTION_BATCHMEAN),
-                                   .fill = {{0}, POSITIVE}},
-                                  {.label = "logarithms", TWO(33), CALL(.word = true)}),
-                          COMPOSITE(kl_div)};
+                          CLV__SAMPLES({.label = "of the batch",
+                                        .quick = true,
+                                        TWO(5, 7),
+                                        CALL(.reduction = CLV_REDUCTION_BATCHMEAN),
+                                        .fill = {{0}, POSITIVE}},
+                                       {.label = "logarithms", TWO(33), CALL(.word = true)}),
+                          CLV__CALL(loss_call, build_kl_div)};
 
 static clv_tensor *build_nll(const clv__call *call) {
     clv_tensor *log_p = call->in[0], *labels = call->in[1], *weight = call->in[2];
@@ -179,19 +177,19 @@ CLV__COMPOSITE(nll_loss) = {
     .inputs = CLV__INPUTS({"x", "f32[N,C,*]"}, {"labels", "int[N,*]"}, {"weight", "f32[N,*]?"}),
     .attributes = CLV__ATTRIBUTES(REDUCTION),
     LOSS,
-    SAMPLES({.label = "rows of 5",
-             .quick = true,
-             .in = {CLV__DIMS(4, 5), CLV__DIMS(4)},
-             .n_in = 2,
-             .i32 = 2,
-             .fill = {{0}, CLASSES}},
-            {.label = "pixels, weights",
-             .in = {CLV__DIMS(2, 5, 3), CLV__DIMS(2, 3), CLV__DIMS(2, 3)},
-             .n_in = 3,
-             .i32 = 2,
-             .no_gradient = true, // weights have none
-             .fill = {{0}, CLASSES, POSITIVE}}),
-    COMPOSITE(nll)};
+    CLV__SAMPLES({.label = "rows of 5",
+                  .quick = true,
+                  .in = {CLV__DIMS(4, 5), CLV__DIMS(4)},
+                  .n_in = 2,
+                  .i32 = 2,
+                  .fill = {{0}, CLASSES}},
+                 {.label = "pixels, weights",
+                  .in = {CLV__DIMS(2, 5, 3), CLV__DIMS(2, 3), CLV__DIMS(2, 3)},
+                  .n_in = 3,
+                  .i32 = 2,
+                  .no_gradient = true, // weights have none
+                  .fill = {{0}, CLASSES, POSITIVE}}),
+    CLV__CALL(loss_call, build_nll)};
 
 static clv_tensor *build_focal(const clv__call *call) {
     const loss_call *a = call_of(call);
@@ -204,18 +202,18 @@ CLV__COMPOSITE(sigmoid_focal_loss) = {
     .inputs = CLV__INPUTS({"x", "f32"}, {"target", "like x"}),
     WITH(NUMBER("alpha", a, "0.25", CLV__NOT_NAN), NUMBER("gamma", b, "2", CLV__AT_LEAST(0))),
     LOSS,
-    SAMPLES({.label = "rows",
-             .quick = true,
-             TWO(5, 7),
-             CALL(.a = 0.25F, .b = 2),
-             .fill = {{CLV__FILL_UNIFORM, -4, 4}, POSITIVE},
-             .no_gradient = true},
-            {.label = "no alpha, gamma 0.5",
-             TWO(33),
-             CALL(.a = -1, .b = 0.5F),
-             .fill = {{CLV__FILL_UNIFORM, -4, 4}, POSITIVE},
-             .no_gradient = true}),
-    COMPOSITE(focal)};
+    CLV__SAMPLES({.label = "rows",
+                  .quick = true,
+                  TWO(5, 7),
+                  CALL(.a = 0.25F, .b = 2),
+                  .fill = {{CLV__FILL_UNIFORM, -4, 4}, POSITIVE},
+                  .no_gradient = true},
+                 {.label = "no alpha, gamma 0.5",
+                  TWO(33),
+                  CALL(.a = -1, .b = 0.5F),
+                  .fill = {{CLV__FILL_UNIFORM, -4, 4}, POSITIVE},
+                  .no_gradient = true}),
+    CLV__CALL(loss_call, build_focal)};
 
 // ---- margins --------------------------------------------------------------------------------------------------------
 
@@ -234,13 +232,13 @@ CLV__COMPOSITE(hinge_embedding_loss) = {.name = "hinge_embedding_loss",
                                         .inputs = CLV__INPUTS({"x", "f32"}, {"target", "like x"}),
                                         WITH(NUMBER("margin", a, "1", CLV__NOT_NAN)),
                                         LOSS,
-                                        SAMPLES({.label = "rows",
-                                                 .quick = true,
-                                                 TWO(5, 7),
-                                                 CALL(.a = 0.3F),
-                                                 .fill = {{0}, SIGNS},
-                                                 .no_gradient = true}),
-                                        COMPOSITE(hinge)};
+                                        CLV__SAMPLES({.label = "rows",
+                                                      .quick = true,
+                                                      TWO(5, 7),
+                                                      CALL(.a = 0.3F),
+                                                      .fill = {{0}, SIGNS},
+                                                      .no_gradient = true}),
+                                        CLV__CALL(loss_call, build_hinge)};
 
 static clv_tensor *build_ranking(const clv__call *call) {
     clv_tensor *off = clv_mul(clv_sub(f32(call->in[1]), f32(call->in[0])), f32(call->in[2]));
@@ -252,12 +250,12 @@ CLV__COMPOSITE(margin_ranking_loss) = {
     .inputs = CLV__INPUTS({"a", "f32"}, {"b", "like a"}, {"target", "like a"}),
     WITH(NUMBER("margin", a, "0", CLV__NOT_NAN)),
     LOSS,
-    SAMPLES({.label = "pairs",
-             .quick = true,
-             .in = {CLV__DIMS(33), CLV__DIMS(33), CLV__DIMS(33)},
-             .n_in = 3,
-             CALL(.a = 0.3F)}),
-    COMPOSITE(ranking)};
+    CLV__SAMPLES({.label = "pairs",
+                  .quick = true,
+                  .in = {CLV__DIMS(33), CLV__DIMS(33), CLV__DIMS(33)},
+                  .n_in = 3,
+                  CALL(.a = 0.3F)}),
+    CLV__CALL(loss_call, build_ranking)};
 
 /** sum(a b) over the last dimension. */
 static clv_tensor *dots(clv_tensor *a, clv_tensor *b) {
@@ -279,13 +277,13 @@ CLV__COMPOSITE(cosine_embedding_loss) = {
     .inputs = CLV__INPUTS({"a", "f32[N,D]"}, {"b", "f32[N,D]"}, {"target", "f32[N]"}),
     WITH(NUMBER("margin", a, "0", CLV__NOT_NAN)),
     LOSS,
-    SAMPLES({.label = "rows",
-             .quick = true,
-             .in = {CLV__DIMS(6, 5), CLV__DIMS(6, 5), CLV__DIMS(6)},
-             .n_in = 3,
-             .fill = {{0}, {0}, SIGNS},
-             .no_gradient = true}),
-    COMPOSITE(cosine)};
+    CLV__SAMPLES({.label = "rows",
+                  .quick = true,
+                  .in = {CLV__DIMS(6, 5), CLV__DIMS(6, 5), CLV__DIMS(6)},
+                  .n_in = 3,
+                  .fill = {{0}, {0}, SIGNS},
+                  .no_gradient = true}),
+    CLV__CALL(loss_call, build_cosine)};
 
 /** (sum |a - b + eps|^p)^(1/p) over the last dimension. */
 static clv_tensor *distance(clv_tensor *a, clv_tensor *b, float p) {
@@ -313,7 +311,7 @@ CLV__COMPOSITE(triplet_margin_loss) = {
     .inputs = CLV__INPUTS({"anchor", "f32[N,D]"}, {"positive", "f32[N,D]"}, {"negative", "f32[N,D]"}),
     WITH(NUMBER("margin", a, "1", CLV__ABOVE(0)), NUMBER("p", b, "2", CLV__ABOVE(0)), WORD("swap")),
     LOSS,
-    SAMPLES({.label = "rows", .quick = true, THREE(6, 5), CALL(.a = 1, .b = 2)},
-            {.label = "p 3, swap", THREE(6, 5), CALL(.a = 1.5F, .b = 3, .word = true)},
-            {.label = "p 1", THREE(6, 5), CALL(.a = 0.5F, .b = 1)}),
-    COMPOSITE(triplet)};
+    CLV__SAMPLES({.label = "rows", .quick = true, THREE(6, 5), CALL(.a = 1, .b = 2)},
+                 {.label = "p 3, swap", THREE(6, 5), CALL(.a = 1.5F, .b = 3, .word = true)},
+                 {.label = "p 1", THREE(6, 5), CALL(.a = 0.5F, .b = 1)}),
+    CLV__CALL(loss_call, build_triplet)};

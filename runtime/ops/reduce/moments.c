@@ -19,12 +19,10 @@ static const moments_call *call_of(const clv__call *call) {
     { CLV__ATTRIBUTE(LIST, moments_call, axes, "") }
 #define KEEPDIM                                                                                              \
     { CLV__ATTRIBUTE(BOOL, moments_call, keepdim, "0") }
-#define COMPOSITE(id) .attributes_of_call = true, .attrs_bytes = sizeof(moments_call), .build = build_##id
 #define CALL(...)                                                                                            \
     .attrs = &(moments_call) {                                                                               \
         __VA_ARGS__                                                                                          \
     }
-#define SAMPLES(...) .samples = CLV__TRAINS(((const clv__sample_row[]){__VA_ARGS__, {0}}))
 #define DISTINCT .fill = {{CLV__FILL_DISTINCT, -2, 2}}
 
 static clv_tensor *build_min(const clv__call *call) {
@@ -37,9 +35,9 @@ CLV__COMPOSITE(min) = {
     .inputs = CLV__INPUTS({"x", "f32"}),
     .attributes = CLV__ATTRIBUTES(AXES, KEEPDIM),
     .outputs = CLV__OUTPUTS({"y", "f32"}),
-    SAMPLES({.label = "rows", .quick = true, .in = {CLV__DIMS(5, 7)}, CALL(.axes = {1, {-1}}), DISTINCT},
-            {.label = "all", .in = {CLV__DIMS(5, 7)}, DISTINCT}),
-    COMPOSITE(min)};
+    CLV__SAMPLES({.label = "rows", .quick = true, .in = {CLV__DIMS(5, 7)}, CALL(.axes = {1, {-1}}), DISTINCT},
+                 {.label = "all", .in = {CLV__DIMS(5, 7)}, DISTINCT}),
+    CLV__CALL(moments_call, build_min)};
 
 typedef struct argmin_call {
     int axis, keepdim;
@@ -55,15 +53,13 @@ CLV__COMPOSITE(argmin) = {.name = "argmin",
                           .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, argmin_call, axis, NULL)},
                                                         {CLV__ATTRIBUTE(BOOL, argmin_call, keepdim, "0")}),
                           .outputs = CLV__OUTPUTS({"y", "i32"}),
-                          .attributes_of_call = true,
-                          .attrs_bytes = sizeof(argmin_call),
-                          SAMPLES({.label = "rows",
-                                   .quick = true,
-                                   .in = {CLV__DIMS(5, 7)},
-                                   .attrs = &(argmin_call){1, 0},
-                                   DISTINCT,
-                                   .no_gradient = true}),
-                          .build = build_argmin};
+                          CLV__SAMPLES({.label = "rows",
+                                        .quick = true,
+                                        .in = {CLV__DIMS(5, 7)},
+                                        .attrs = &(argmin_call){1, 0},
+                                        DISTINCT,
+                                        .no_gradient = true}),
+                          CLV__CALL(argmin_call, build_argmin)};
 
 static clv_tensor *build_var(const clv__call *call) {
     const moments_call *a = call_of(call);
@@ -82,10 +78,10 @@ CLV__COMPOSITE(var) = {
     .inputs = CLV__INPUTS({"x", "f32"}),
     .attributes = CLV__ATTRIBUTES(AXES, CORRECTION, KEEPDIM),
     .outputs = CLV__OUTPUTS({"y", "f32"}),
-    SAMPLES(
+    CLV__SAMPLES(
         {.label = "rows", .quick = true, .in = {CLV__DIMS(5, 7)}, CALL(.axes = {1, {-1}}, .correction = 1)},
         {.label = "of all, biased", .in = {CLV__DIMS(2, 3, 4)}, CALL(.keepdim = true)}),
-    COMPOSITE(var)};
+    CLV__CALL(moments_call, build_var)};
 
 static clv_tensor *build_std(const clv__call *call) {
     const moments_call *a = call_of(call);
@@ -97,9 +93,9 @@ CLV__COMPOSITE(std) = {
     .inputs = CLV__INPUTS({"x", "f32"}),
     .attributes = CLV__ATTRIBUTES(AXES, CORRECTION, KEEPDIM),
     .outputs = CLV__OUTPUTS({"y", "f32"}),
-    SAMPLES(
+    CLV__SAMPLES(
         {.label = "rows", .quick = true, .in = {CLV__DIMS(5, 7)}, CALL(.axes = {1, {-1}}, .correction = 1)}),
-    COMPOSITE(std)};
+    CLV__CALL(moments_call, build_std)};
 
 /** sums^(1/p); of none 0, with a gradient of 0. */
 static clv_tensor *root(clv_tensor *sums, float p) {
@@ -134,11 +130,11 @@ CLV__COMPOSITE(vector_norm) = {
     .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(NUMBER, moments_call, p, "2"), CLV__NOT_NAN}, AXES,
                                   KEEPDIM),
     .outputs = CLV__OUTPUTS({"y", "f32"}),
-    SAMPLES(
+    CLV__SAMPLES(
         {.label = "rows", .quick = true, .in = {CLV__DIMS(5, 7)}, CALL(.p = 2, .axes = {1, {-1}})},
         {.label = "p 3", .in = {CLV__DIMS(5, 7)}, CALL(.p = 3), DISTINCT},
         {.label = "the largest", .in = {CLV__DIMS(5, 7)}, CALL(.p = INFINITY, .axes = {1, {0}}), DISTINCT}),
-    COMPOSITE(vector_norm)};
+    CLV__CALL(moments_call, build_vector_norm)};
 
 static clv_tensor *build_prod(const clv__call *call) {
     const moments_call *a = call_of(call);
@@ -180,11 +176,11 @@ CLV__COMPOSITE(prod) = {
     .inputs = CLV__INPUTS({"x", "f32"}),
     .attributes = CLV__ATTRIBUTES(AXES, KEEPDIM),
     .outputs = CLV__OUTPUTS({"y", "f32"}),
-    SAMPLES({.label = "rows", .quick = true, .in = {CLV__DIMS(5, 7)}, CALL(.axes = {1, {-1}})},
-            {.label = "two axes, with zeros",
-             .in = {CLV__DIMS(2, 3, 4)},
-             CALL(.axes = {2, {0, 2}}, .keepdim = true),
-             .fill = {{CLV__FILL_INTEGER, -2, 2}}},
-            {.label = "of all", .in = {CLV__DIMS(3, 4)}}, {.label = "a scalar", .in = {{0}}},
-            {.label = "of none", .in = {CLV__DIMS(3, 0)}, CALL(.axes = {1, {1}}), .no_gradient = true}),
-    COMPOSITE(prod)};
+    CLV__SAMPLES({.label = "rows", .quick = true, .in = {CLV__DIMS(5, 7)}, CALL(.axes = {1, {-1}})},
+                 {.label = "two axes, with zeros",
+                  .in = {CLV__DIMS(2, 3, 4)},
+                  CALL(.axes = {2, {0, 2}}, .keepdim = true),
+                  .fill = {{CLV__FILL_INTEGER, -2, 2}}},
+                 {.label = "of all", .in = {CLV__DIMS(3, 4)}}, {.label = "a scalar", .in = {{0}}},
+                 {.label = "of none", .in = {CLV__DIMS(3, 0)}, CALL(.axes = {1, {1}}), .no_gradient = true}),
+    CLV__CALL(moments_call, build_prod)};

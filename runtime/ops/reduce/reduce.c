@@ -572,12 +572,9 @@ CLV__COMPOSITE(sum_to) = {
     .inputs = CLV__INPUTS({"x", "f32"}),
     .attributes = CLV__ATTRIBUTES({CLV__SHAPE_ATTRIBUTE("shape")}),
     .outputs = CLV__OUTPUTS({"y", "f32"}),
-    .attributes_of_call = true,
-    .attrs_bytes = sizeof(clv_shape),
-    .samples = CLV__TRAINS(((const clv__sample_row[]){
+    CLV__SAMPLES(
         {.label = "rows", .quick = true, .in = {CLV__DIMS(2, 3)}, .attrs = &(const clv_shape)CLV__DIMS(3)},
         {.label = "kept dimensions",
          .in = {CLV__DIMS(2, 3, 4)},
-         .attrs = &(const clv_shape)CLV__DIMS(2, 1, 4)},
-        {0}})),
-    .build = build_sum_to};
+         .attrs = &(const clv_shape)CLV__DIMS(2, 1, 4)}),
+    CLV__CALL(clv_shape, build_sum_to)};

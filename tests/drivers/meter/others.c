@@ -250,7 +250,6 @@ static void each_sample(clv_runtime *runtime, stored as, sample_look *look, void
 /** Note what null cards can get. */
 static void count_pairs(const clv_graph *graph, const char *label, void *to) {
     clv_runtime *runtime = to;
-    (void)label;
     for (size_t i = 0; i < graph->n_nodes; i++) {
         const clv__op_io *io = &graph->nodes[i]->io;
         for (const clv__variant *v = io->op->variants; v && v->name; v++) {

@@ -8,19 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct bench_job {
-    cli_session *session;
-    const volatile int *interrupt;
-} bench_job;
-
-static bool on_progress(void *user, int done, int total, const char *name) {
-    bench_job *job = user;
-    char text[128];
-    snprintf(text, sizeof text, "%d/%d  %s", done, total, name);
-    cli_progress_draw(&job->session->progress, "measuring", done, total, text);
-    return !*job->interrupt;
-}
-
 /** The configuration that the options ask for. Sizes and models choose their suite; prints what does not go
  *  together. */
 static int configure(const cli_args *args, clv_bench_config *config) {
@@ -154,9 +141,9 @@ int cmd_bench(const cli_args *given) {
     cli_start_early(args, true, &session);
     code = cli_start(&session);
     if (code != EXIT_DONE) return code;
-    bench_job job = {&session, cli_catch_interrupts()};
-    config.progress = on_progress;
-    config.user = &job;
+    cli_steps steps = {&session.progress, "measuring", cli_catch_interrupts()};
+    config.progress = cli_steps_draw;
+    config.user = &steps;
     clv_bench_report *report = NULL;
     clv_status status = clv_bench(session.runtime, session.device, &config, &report);
     cli_progress_clear(&session.progress);

@@ -15,7 +15,7 @@
 
 typedef struct check_job {
     cli_session *session;
-    const volatile int *interrupt;
+    cli_steps steps;
     int told; // cases written as TAP
     names known;
     size_t known_of_file; // the first of them; the others are from the baseline
@@ -24,11 +24,7 @@ typedef struct check_job {
 } check_job;
 
 static bool on_progress(void *user, int done, int total, const char *op) {
-    check_job *job = user;
-    char text[64];
-    snprintf(text, sizeof text, "%d/%d  %s", done, total, op);
-    cli_progress_draw(&job->session->progress, "checking", done, total, text);
-    return !*job->interrupt && !ferror(stdout);
+    return cli_steps_draw(&((check_job *)user)->steps, done, total, op) && !ferror(stdout);
 }
 
 static void on_case(void *user, const clv_check_case *one) {
@@ -423,7 +419,7 @@ int cmd_check(const cli_args *args) {
     cli_session session;
     int code = check_options(args);
     if (code != EXIT_DONE) return code;
-    check_job job = {.session = &session, .interrupt = cli_catch_interrupts()};
+    check_job job = {.session = &session, .steps = {&session.progress, "checking", cli_catch_interrupts()}};
     if (args->known_failures) code = names_read(args->known_failures, &job.known);
     job.known_of_file = job.known.n;
     if (code == EXIT_DONE && args->baseline) code = baseline_read(args->baseline, &job.before, &job.known);

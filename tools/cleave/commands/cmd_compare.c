@@ -8,19 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct compare_job {
-    cli_session *session;
-    const volatile int *interrupt;
-} compare_job;
-
-static bool on_progress(void *user, int done, int total, const char *op) {
-    compare_job *job = user;
-    char text[64];
-    snprintf(text, sizeof text, "%d/%d  %s", done, total, op);
-    cli_progress_draw(&job->session->progress, "comparing", done, total, text);
-    return !*job->interrupt;
-}
-
 // ---- the result -------------------------------------------------------------------------------------------
 
 static const char *verdict(const clv_compare_value *value, double tolerance) {
@@ -133,9 +120,9 @@ static int read_samples(cli_source *source, clv_compare_config *config, float **
 
 static int compare(cli_session *session, clv_compare_config *config) {
     clv_compare_report *report = NULL;
-    compare_job job = {session, cli_catch_interrupts()};
-    config->progress = on_progress;
-    config->user = &job;
+    cli_steps steps = {&session->progress, "comparing", cli_catch_interrupts()};
+    config->progress = cli_steps_draw;
+    config->user = &steps;
     clv_status status = clv_compare(session->runtime, config, &report);
     cli_progress_clear(&session->progress);
     if (status != CLV_OK) return cli_fail_status(session->runtime, status);

@@ -13,8 +13,7 @@
 /** Everything that the page is made of. */
 typedef struct report {
     cli_session *session;
-    const volatile int *interrupt;
-    const char *doing;
+    cli_steps steps;
     bool checks, measures;   // what is done on the device
     clv_check_report *check; // NULL: not checked
     clv_bench_report *bench[2];
@@ -24,19 +23,11 @@ typedef struct report {
 
 // ---- gathering --------------------------------------------------------------------------------------------
 
-static bool on_progress(void *user, int done, int total, const char *what) {
-    report *r = user;
-    char text[128];
-    snprintf(text, sizeof text, "%d/%d  %s", done, total, what);
-    cli_progress_draw(&r->session->progress, r->doing, done, total, text);
-    return !*r->interrupt;
-}
-
 /** One case more of the benchmark. A device that cannot be measured so has its sentence in the results. */
 static clv_status bench(report *r, clv_bench_config config) {
-    r->doing = "measuring";
-    config.progress = on_progress;
-    config.user = r;
+    r->steps.label = "measuring";
+    config.progress = cli_steps_draw;
+    config.user = &r->steps;
     clv_status status = clv_bench(r->session->runtime, r->session->device, &config, &r->bench[r->n_bench]);
     r->n_bench += status == CLV_OK;
     return status;
@@ -56,9 +47,9 @@ static clv_status bench_few(report *r) {
 
 static int measure(report *r) {
     const bool full = r->session->args->full;
-    clv_check_config check = {.quick = !full, .progress = on_progress, .user = r};
+    clv_check_config check = {.quick = !full, .progress = cli_steps_draw, .user = &r->steps};
     clv_status status = CLV_OK;
-    r->doing = "checking";
+    r->steps.label = "checking";
     if (r->checks) status = clv_check(r->session->runtime, r->session->device, &check, &r->check);
     if (r->measures && status == CLV_OK)
         status = full ? bench(r, (clv_bench_config){.suite = NULL}) : bench_few(r);
@@ -370,7 +361,7 @@ int cmd_report(const cli_args *args) {
         code = cli_start(&session);
         if (code != EXIT_DONE) return code;
     }
-    r.interrupt = cli_catch_interrupts();
+    r.steps = (cli_steps){.progress = &r.session->progress, .interrupt = cli_catch_interrupts()};
     code = make(&r, args->page);
     drop(&r);
     cli_stop(&session);

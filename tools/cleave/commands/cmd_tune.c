@@ -6,19 +6,6 @@
 
 #include <string.h>
 
-typedef struct tune_job {
-    cli_session *session;
-    const volatile int *interrupt;
-} tune_job;
-
-static bool on_progress(void *user, int done, int total, const char *what) {
-    tune_job *job = user;
-    char text[128];
-    snprintf(text, sizeof text, "%d/%d  %s", done, total, what);
-    cli_progress_draw(&job->session->progress, "measuring", done, total, text);
-    return !*job->interrupt;
-}
-
 static int configure(const cli_args *args, clv_tune_config *config) {
     *config = (clv_tune_config){.model = args->model,
                                 .batch = args->batch,
@@ -115,9 +102,9 @@ int cmd_tune(const cli_args *given) {
     cli_start_early(args, true, &session);
     code = cli_start(&session);
     if (code != EXIT_DONE) return code;
-    tune_job job = {.session = &session, .interrupt = cli_catch_interrupts()};
-    config.progress = on_progress;
-    config.user = &job;
+    cli_steps steps = {&session.progress, "measuring", cli_catch_interrupts()};
+    config.progress = cli_steps_draw;
+    config.user = &steps;
     clv_tune_report *report;
     clv_status status = clv_tune(session.runtime, session.device, &config, &report);
     cli_progress_clear(&session.progress);

@@ -59,6 +59,24 @@ static void put_usage(FILE *out, const command_row *row) {
     fprintf(out, ".B cleave %s\n%s%s[options]\n.br\n", row->name, row->arguments, *row->arguments ? " " : "");
 }
 
+/** A command's options, each group behind its title between two texts. */
+static void put_options(FILE *out, cli_command id, const char *before, const char *behind,
+                        void (*put)(FILE *out, const char *name, const char *value, const char *text)) {
+    char name[64], text[700];
+    for (int g = 0; g < GROUPS; g++) {
+        bool begun = false;
+        for (int i = 0; i < OPTIONS; i++) {
+            const option_row *option = &option_rows[i];
+            if (!option_is_of(option, id) || option->group != (option_group)g) continue;
+            if (!begun) fprintf(out, "%s%s%s", before, group_titles[g], behind);
+            begun = true;
+            snprintf(name, sizeof name, "--%s", option->name);
+            option_tell(option, id, text, sizeof text);
+            put(out, name, option->value, text);
+        }
+    }
+}
+
 /** `cleave-train.1` */
 static void command_manual(FILE *out, cli_command id) {
     char text[700];
@@ -69,19 +87,7 @@ static void command_manual(FILE *out, cli_command id) {
     command_tell(id, text, sizeof text);
     put_roff(out, text);
     fputs("\n.SH OPTIONS\n", out);
-    for (int g = 0; g < GROUPS; g++) {
-        bool begun = false;
-        for (int i = 0; i < OPTIONS; i++) {
-            const option_row *option = &option_rows[i];
-            char name[64];
-            if (!option_is_of(option, id) || option->group != (option_group)g) continue;
-            if (!begun) fprintf(out, ".SS %s\n", group_titles[g]);
-            begun = true;
-            snprintf(name, sizeof name, "--%s", option->name);
-            option_tell(option, id, text, sizeof text);
-            put_item(out, name, option->value, text);
-        }
-    }
+    put_options(out, id, ".SS ", "\n", put_item);
     fputs(".SH EXAMPLES\n", out);
     for (int i = 0; i < example_count; i++) {
         if (example_rows[i].command != id) continue;
@@ -145,19 +151,7 @@ static void command_page(FILE *out, cli_command id) {
         fprintf(out, "%s\n", example_rows[i].text);
     }
     fputs("```\n", out);
-    for (int g = 0; g < GROUPS; g++) {
-        bool begun = false;
-        for (int i = 0; i < OPTIONS; i++) {
-            const option_row *option = &option_rows[i];
-            char name[64];
-            if (!option_is_of(option, id) || option->group != (option_group)g) continue;
-            if (!begun) fprintf(out, "\n| %s | |\n|---|---|\n", group_titles[g]);
-            begun = true;
-            snprintf(name, sizeof name, "--%s", option->name);
-            option_tell(option, id, text, sizeof text);
-            put_row(out, name, option->value, text);
-        }
-    }
+    put_options(out, id, "\n| ", " | |\n|---|---|\n", put_row);
 }
 
 void cli_markdown(FILE *out) {
