@@ -80,8 +80,8 @@ clv__launch *clv__launch_kernel(clv__launches *list, const char *source, const c
 void clv__launch_define(clv__launches *list, clv__launch *launch, const char *name, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-// Arguments, in the kernel's order: outputs, inputs, sizes, scalars. Workspace that an earlier launch of the node has
-// filled is read by a later one, unless it is the later one's first argument (plan/once.c).
+// Arguments, in the kernel's order: outputs, inputs, sizes, scalars. Workspace that an earlier launch has
+// filled is read by a later one of the node, unless it is that one's first argument (plan/once.c).
 void clv__arg_out(clv__launches *list, clv__launch *launch, int index);
 void clv__arg_in(clv__launches *list, clv__launch *launch, int index);
 void clv__arg_workspace(clv__launches *list, clv__launch *launch, size_t offset, size_t bytes);
