@@ -33,7 +33,7 @@ while [ "$round" -lt "$times" ] && [ "$failures" = 0 ]; do
     while [ ! -e k ] && [ $i -lt 600 ]; do sleep 0.05 && i=$((i + 1)); done
     [ -e k ] || { fail "no checkpoint after 30 s: $(cat err)"; kill "$launcher"; break; }
     # no row in a subshell: seed is to go on
-    random 3000 >number && read -r moment <number
+    random 1000 >number && read -r moment <number
     random 1 >/dev/null && random $ranks >number && read -r which <number
     sleep "$((moment / 1000)).$(printf %03d $((moment % 1000)))"
     victim=$(ps -o pid= --ppid "$launcher" | sed -n "$((which + 1))p")

@@ -12,13 +12,18 @@
 
 GOLDEN_OPEN(zoo)
 
-/** The formula of make_zoo.py. */
-static float value_at(int k, int64_t i, const clv_tensor *tensor) {
-    double u = (double)((i * 7919 + (k + 1) * (int64_t)104729) % 2003) / 2003 - 0.5;
+/** The k-th tensor's values by the formula of make_zoo.py. */
+static void fill(int k, const clv_tensor *tensor, float *values) {
     const clv_shape *shape = &tensor->desc.shape;
+    const int64_t n = clv_tensor_numel(tensor);
     const char *last = strrchr(tensor->name, '.');
-    if (shape->rank > 1) return (float)(u * sqrt(24.0 / (double)(clv_tensor_numel(tensor) / shape->dims[0])));
-    return (float)(0.2 * u + (strcmp(last, ".weight") == 0 || strcmp(last, ".running_var") == 0));
+    const bool kernel = shape->rank > 1,
+               one = strcmp(last, ".weight") == 0 || strcmp(last, ".running_var") == 0;
+    const double scale = kernel ? sqrt(24.0 / (double)(n / shape->dims[0])) : 0.2;
+    for (int64_t i = 0; i < n; i++) {
+        double u = (double)((i * 7919 + (k + 1) * (int64_t)104729) % 2003) / 2003 - 0.5;
+        values[i] = (float)(scale * u + (!kernel && one));
+    }
 }
 
 static void like_torchvision(void **state, const char *name, bool gradients, bool devices) {
@@ -36,7 +41,7 @@ static void like_torchvision(void **state, const char *name, bool gradients, boo
         if (tensor->kind != CLV__PERSISTENT || tensor->values) continue; // a constant has its own
         float *values = malloc(clv_tensor_bytes(tensor));
         assert_non_null(values);
-        for (int64_t i = 0; i < clv_tensor_numel(tensor); i++) values[i] = value_at(k, i, tensor);
+        fill(k, tensor, values);
         golden_set(g, tensor, values);
         free(values);
         k++;

@@ -169,6 +169,11 @@ static inline clv_device *clv__test_next_device(clv_runtime *runtime, int *i) {
     return NULL;
 }
 
+/** Tiles that a group makes, as GPUs have them. A device that runs threads could check them, after its compiler has
+ *  optimized them for minutes; ops_samples_tiles and ops_random_lanes do so with lanes. Patterns of cases for
+ *  `exclude`, after those by differences. */
+static const char *const clv__test_tiles[] = {"*/differences/*", "*/gemm/*", "*/gemm:1*", "*/gemm:*6*", NULL};
+
 /** The seed of random tests: CLV_TEST_SEED, else the time. Printed, so that a failure can be replayed. */
 static inline uint64_t clv__test_seed(void) {
     const char *given = getenv("CLV_TEST_SEED");

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every op's samples on every usable device. Environment: CLV_CHECK=full for all samples, CLV_CHECK=host for all on the host's
 // references (which gradients by differences run again with the same shapes: of these, as on other devices, the quick ones),
-// CLV_CHECK_OP for one op, CLV_TEST_SEED. With a number in CLEAVE_TURN (.ci/run draws it by the commit) a third
-// of the ops on the host, a 16th on devices that compile kernels: that of tests/e2e/check.sh, so that machine code of one serves the other.
+// CLV_CHECK_OP for one op, CLV_CHECK_TILES for the tiles of clv__test_tiles alone, on devices with lanes, CLV_TEST_SEED. With a number in
+// CLEAVE_TURN (.ci/run draws it by the commit) a third of the ops on the host, a 16th on devices that compile kernels: that of
+// tests/e2e/check.sh, so that machine code of one serves the other.
 #include "cleave/check.h"
 #include "cleave/ops.h"
 #include "graph/op.h"
@@ -18,7 +19,8 @@ static void tell(const clv_check_report *report, const char *device) {
 }
 
 TEST(every_sample_on_every_device) {
-    static const char *const differences[] = {"*/differences/*", NULL};
+    static const char *const differences[] = {"*/differences/*", NULL}, *const tiles[] = {"*/gemm*", NULL};
+    const bool only_tiles = getenv("CLV_CHECK_TILES");
     const char *how = getenv("CLV_CHECK"), *seed = getenv("CLV_TEST_SEED"), *turn = getenv("CLEAVE_TURN");
     bool full = how && strcmp(how, "full") == 0, host = how && strcmp(how, "host") == 0;
     clv_runtime *runtime = clv__test_runtime(NULL);
@@ -27,9 +29,13 @@ TEST(every_sample_on_every_device) {
         clv_device *device = clv_device_get(runtime, i);
         const clv_device_info *info = clv_device_info_get(device);
         bool references = host && info->type == CLV_DEVICE_HOST;
+        if (only_tiles && (info->type == CLV_DEVICE_HOST || info->execution != CLV_EXECUTION_LANES)) continue;
         clv_check_config config = {.ops = (const char *const[]){getenv("CLV_CHECK_OP"), NULL},
                                    .quick = !full && !references,
-                                   .exclude = references ? differences : NULL,
+                                   .cases = only_tiles ? tiles : NULL,
+                                   .exclude = references                                 ? differences
+                                              : info->execution == CLV_EXECUTION_THREADS ? clv__test_tiles + 1
+                                                                                         : NULL,
                                    .seed = seed ? strtoull(seed, NULL, 10) : 0};
         if (turn && *turn) {
             config.n_shards = info->type == CLV_DEVICE_HOST ? 3 : 16;
@@ -39,12 +45,13 @@ TEST(every_sample_on_every_device) {
         assert_status(clv_check(runtime, device, &config, &report), CLV_OK, runtime);
         tell(report, info->label);
         assert_int_equal(report->cases, report->passed + report->failed);
-        assert_true(report->cases > 0);
+        assert_true(report->cases > 0 || (only_tiles && turn)); // a 16th of them may be none
         failed += report->failed;
         clv_free(report);
         checked++;
     }
     clv_runtime_destroy(runtime);
+    if (only_tiles && !checked) skip();
     assert_true(checked > 0);
     assert_int_equal(failed, 0);
 }

@@ -63,35 +63,31 @@ bool clv__product_is_empty(const clv__product *p) {
     return p->batch == 0 || p->m == 0 || p->n == 0;
 }
 
-/** Elements n to n + count of a row of the result: side by side, as each sum by itself would wait for its last addition. */
-enum { SIDE_BY_SIDE = 8 };
-static void product_elements(const clv__product *p, const double *a, const double *b, int64_t count,
-                             double *sums) {
-    for (int64_t k = 0; k < p->k; k++) {
-        const double x = a[k * p->a_k], *y = b + k * p->b_k;
-        if (count == SIDE_BY_SIDE)
-            for (int64_t i = 0; i < SIDE_BY_SIDE; i++) sums[i] += x * y[i * p->b_n];
-        else
-            for (int64_t i = 0; i < count; i++) sums[i] += x * y[i * p->b_n];
-    }
-}
+/** Columns of the result side by side, as each sum by itself would wait for its last addition, and so many terms
+ *  of them that all rows meet while they are in the cache. Each sum adds its terms in order. */
+enum { SIDE_BY_SIDE = 8, TERMS = 256 };
 
 static void product_reference(const clv__ref *ref) {
-    clv__product p = clv__product_of(ref->io);
-    const double *bias = p.bias ? ref->in[2] : NULL;
-    double sums[SIDE_BY_SIDE];
-    for (int64_t z = 0; z < p.batch; z++) {
-        for (int64_t m = 0; m < p.m; m++) {
-            const double *a = ref->in[0] + z * p.a_batch + m * p.a_m, *b = ref->in[1] + z * p.b_batch;
-            double *row = ref->out[0] + (z * p.m + m) * p.n;
-            for (int64_t n = 0; n < p.n; n += SIDE_BY_SIDE) {
-                const int64_t count = clv__min64(p.n - n, SIDE_BY_SIDE);
-                for (int64_t i = 0; i < count; i++) sums[i] = bias ? bias[n + i] : 0;
-                product_elements(&p, a, b + n * p.b_n, count, sums);
-                memcpy(row + n, sums, (size_t)count * sizeof *sums);
+    const clv__product p = clv__product_of(ref->io);
+    double panel[TERMS][SIDE_BY_SIDE] = {{0}};
+    for (int64_t z = 0; z < p.batch; z++)
+        for (int64_t n = 0; n < p.n; n += SIDE_BY_SIDE)
+            for (int64_t first = 0; first == 0 || first < p.k; first += TERMS) {
+                const int64_t count = clv__min64(p.n - n, SIDE_BY_SIDE),
+                              terms = clv__min64(p.k - first, TERMS);
+                const double *b = ref->in[1] + z * p.b_batch + first * p.b_k + n * p.b_n;
+                for (int64_t k = 0; k < terms; k++)
+                    for (int64_t i = 0; i < count; i++) panel[k][i] = b[k * p.b_k + i * p.b_n];
+                for (int64_t m = 0; m < p.m; m++) {
+                    const double *a = ref->in[0] + z * p.a_batch + m * p.a_m + first * p.a_k;
+                    double *row = ref->out[0] + (z * p.m + m) * p.n + n, sums[SIDE_BY_SIDE] = {0};
+                    for (int64_t i = 0; i < count; i++)
+                        sums[i] = first ? row[i] : p.bias ? ref->in[2][n + i] : 0;
+                    for (int64_t k = 0; k < terms; k++)
+                        for (int64_t i = 0; i < SIDE_BY_SIDE; i++) sums[i] += a[k * p.a_k] * panel[k][i];
+                    for (int64_t i = 0; i < count; i++) row[i] = sums[i];
+                }
             }
-        }
-    }
 }
 
 static void product_cost(const clv__op_io *io, clv__cost *cost) {
