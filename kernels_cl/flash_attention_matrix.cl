@@ -361,7 +361,8 @@ __kernel GROUP void KERNEL(attend_matrix_queries)(__global T_Y *restrict dx, __g
         PRODUCT(d, FS, own_dy, values, BK, EP)
         EACH(FS) {
             const int r = ROW_OF(FS, f, e);
-            s[f][e] = EXP(SCORED(s[f][e], first + ROW(r), u + COLUMN(FS, f, e)) - m[r]) * (d[f][e] - delta[r]);
+            const float weight = EXP(SCORED(s[f][e], first + ROW(r), u + COLUMN(FS, f, e)) - m[r]);
+            s[f][e] = weight * (d[f][e] - delta[r]);
         }
         if (!EVERY_KEY)
             EACH(FS) {

@@ -351,7 +351,8 @@ int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int
 #define B_ELEMENT(i, there) rb[i] = b[column + (there(B_TERM(i)) ? B_TERM(i) : skip) * b_k2];
 #endif
 // Where a chunk lies as the unit wants it, to local memory by itself.
-#define COPIES(T, WIDE, ROWS) (WIDE && ROWS && PARTS == 1 && STAGES == 2 && PASTE(PASTE(MATRIX_COPIES_, T), PASTE(_, MATRIX_TYPE)))
+#define COPIES(T, WIDE, ROWS)                                                                                \
+    (WIDE && ROWS && PARTS == 1 && STAGES == 2 && PASTE(PASTE(MATRIX_COPIES_, T), PASTE(_, MATRIX_TYPE)))
 #define A_COPIED COPIES(T_A, A_WIDE, A_ROWS)
 #define B_COPIED COPIES(T_B, B_WIDE, B_ROWS)
 #define COPY_CHUNKS(T, n, to, n_rows, x, at, ROW, first_term, there)                                         \

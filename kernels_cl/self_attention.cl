@@ -83,7 +83,7 @@ __kernel void KERNEL(attend_product)(__global T_C *restrict c, __global const T_
 // Row r by items `apart` each other, of which this one is the first, x = 0, or the x-th. `together` joins what all of them have.
 #define SOFTMAX(x, apart, together)                                                                          \
     int seen = causal ? r % T + 1 : T;                                                                       \
-    float largest = LEAST_SCORE, sum = 0.0f;                                                                       \
+    float largest = LEAST_SCORE, sum = 0.0f;                                                                 \
     p += r * T;                                                                                              \
     MASK_ROW                                                                                                 \
     for (int s = x; s < seen; s += apart) largest = fmax(largest, p[s] * scale ADDED(s));                    \

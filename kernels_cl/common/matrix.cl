@@ -87,8 +87,9 @@ typedef uint tf32; // a word
     *(p) = word;
 #define MATRIX_STORE_f16(v, p) *(p) = STORAGE_TO_F16(v);
 #define MATRIX_STORE_bf16(v, p) *(p) = bf16_of_float(v);
-// An int, which is added to an item's own pointer by one instruction on NVIDIA's machines; bytes, which loads of AMD's add to a pointer.
-#if MATRIX_UNIT == 1 || MATRIX_UNIT == 2 || MATRIX_UNIT == 5
+// An int, which is added to an item's own pointer by one instruction on NVIDIA's machines; bytes, which loads of AMD's add to a pointer, and
+// Intel's compiler by fewer instructions.
+#if MATRIX_UNIT == 1 || MATRIX_UNIT == 2
 #define MATRIX_INDEX int
 #define MATRIX_AT(T, i) (i)
 #define MATRIX_OWN(T, x, at, n, i) x += i;
@@ -96,7 +97,8 @@ typedef uint tf32; // a word
 #else
 #define MATRIX_INDEX uint
 #define MATRIX_AT(T, i) ((uint)(i) * (uint)sizeof(T))
-#define MATRIX_OWN(T, x, at, n, i) MATRIX_UNROLLED for (int i_ = 0; i_ < (n); i_++)(at)[i_] += MATRIX_AT(T, i);
+#define MATRIX_OWN(T, x, at, n, i)                                                                           \
+    MATRIX_UNROLLED for (int i_ = 0; i_ < (n); i_++)(at)[i_] += MATRIX_AT(T, i);
 #define MATRIX_FROM_INDEX(T, x, i) ((__global const T *)((__global const uchar *)(x) + (i)))
 #endif
 #if MATRIX_UNIT == 1 || MATRIX_UNIT == 2 || MATRIX_UNIT == 4
@@ -148,7 +150,8 @@ typedef uint tf32; // a word
                    : "memory");
 #define MATRIX_COPIED __asm volatile("cp.async.wait_all;" : : : "memory");
 #else
-#define MATRIX_TO(name, tile, row, chunk) __local uint4 *name = (__local uint4 *)(tile) + MATRIX_PLACE(row, chunk);
+#define MATRIX_TO(name, tile, row, chunk)                                                                    \
+    __local uint4 *name = (__local uint4 *)(tile) + MATRIX_PLACE(row, chunk);
 #define MATRIX_FURTHER(name, to, rows) __local uint4 *name = (to) + (rows)*MATRIX_CHUNKS;
 #define MATRIX_COPY(to, rows, p, there)                                                                      \
     (to)[(rows)*MATRIX_CHUNKS] = (uint4)(0);                                                                 \
@@ -357,7 +360,9 @@ typedef uint tf32; // a word
     word = ((x_high) ? (x) >> 16 : (x)&0xffffu) | ((y_high) ? (y)&0xffff0000u : (y) << 16);
 #endif
 #define MATRIX_WORD_f16(word, v, w) word = (uint)STORAGE_TO_F16(v) | (uint)STORAGE_TO_F16(w) << 16;
-#define MATRIX_WORD_bf16(word, v, w) word = (uint)bf16_of_float(v) | (uint)bf16_of_float(w) << 16;
+#define MATRIX_WORD_bf16(word, v, w) MATRIX_HALVES(word, MATRIX_ROUNDED(v), 1, MATRIX_ROUNDED(w), 1)
+#define MATRIX_ROUNDED(v) /* to even, in the first half */                                                   \
+    ((v) == (v) ? as_uint(v) + 0x7fffu + (as_uint(v) >> 16 & 1u) : 0x7fc00000u)
 #define MATRIX_STEPS _Pragma("nounroll")
 #if MATRIX_UNIT >= 3
 #define MATRIX_UNROLLED _Pragma("unroll")
@@ -399,7 +404,7 @@ typedef uint tf32; // a word
 #define MATRIX_FROM(name, tile)                                                                              \
     const uint name##_0 = MATRIX_ADDRESS(tile, 0), name##_1 = MATRIX_ADDRESS(tile, 2);
 #define MATRIX_EIGHT(to, tile, row, s)                                                                       \
-    vstore4(MATRIX_LOCAL(uint4, tile##_0, row, s), 0, to);                                                      \
+    vstore4(MATRIX_LOCAL(uint4, tile##_0, row, s), 0, to);                                                   \
     vstore4(MATRIX_LOCAL(uint4, tile##_1, row, s), 1, to);
 #define MATRIX_LOAD_A(a, tile, row, s) MATRIX_EIGHT(a, tile, row, s)
 // Loads of B stay behind those before them: else all of a step's lie in registers at once.
