@@ -18,11 +18,11 @@ static void fill(int k, const clv_tensor *tensor, float *values) {
     const int64_t n = clv_tensor_numel(tensor);
     const char *last = strrchr(tensor->name, '.');
     const bool kernel = shape->rank > 1,
-               one = strcmp(last, ".weight") == 0 || strcmp(last, ".running_var") == 0;
+               one = !kernel && (strcmp(last, ".weight") == 0 || strcmp(last, ".running_var") == 0);
     const double scale = kernel ? sqrt(24.0 / (double)(n / shape->dims[0])) : 0.2;
     for (int64_t i = 0; i < n; i++) {
         double u = (double)((i * 7919 + (k + 1) * (int64_t)104729) % 2003) / 2003 - 0.5;
-        values[i] = (float)(scale * u + (!kernel && one));
+        values[i] = (float)(scale * u + one);
     }
 }
 

@@ -2,8 +2,7 @@
 // Every op's samples on every usable device. Environment: CLV_CHECK=full for all samples, CLV_CHECK=host for all on the host's
 // references (which gradients by differences run again with the same shapes: of these, as on other devices, the quick ones),
 // CLV_CHECK_OP for one op, CLV_CHECK_TILES for the tiles of clv__test_tiles alone, on devices with lanes, CLV_TEST_SEED. With a number in
-// CLEAVE_TURN (.ci/run draws it by the commit) a third of the ops on the host, a 16th on devices that compile kernels: that of
-// tests/e2e/check.sh, so that machine code of one serves the other.
+// CLEAVE_TURN (.ci/run draws it by the commit) a third of the ops on the host, a 16th on devices that compile kernels.
 #include "cleave/check.h"
 #include "cleave/ops.h"
 #include "graph/op.h"
