@@ -251,7 +251,7 @@ TEST(test_shares_of_ranks_follow_what_is_measured) {
         assert_int_equal(pthread_create(&threads[i], NULL, be_rank, own), 0);
     }
     pthread_barrier_wait(&made);
-    lost_slow(3, 150000); // behind the two of the other tests; so slow that plans made anew always pay
+    lost_slow(3, 600000); // behind the two of the other tests; so slow that plans made anew always pay
     pthread_barrier_wait(&slowed);
     for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
     lost_slow(-1, 0);
