@@ -421,6 +421,8 @@ def parity(tool, name, exporter="old", device="cpu", batch=4, size=None, dims=""
     is_file, folder = name.endswith(".onnx"), pathlib.Path(folder)
     net, inputs = of_file(name, batch, dims) if is_file else model_of(name, batch, size, smooth)
     path, table = pathlib.Path(name) if is_file else folder / "model.onnx", {"model": name, "device": device}
+    if inputs[0].ndim == 4:
+        table["side"] = inputs[0].shape[-1]
     to_run = path
     try:
         with torch.no_grad():

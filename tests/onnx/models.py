@@ -5,7 +5,8 @@
     models.py CLEAVE [PATTERN ...] [--exporter old|new] [--device cpu] [--again] [--results]
 
 A row for each model and exporter, by tools/parity-pytorch.py, which says what its numbers are: nodes of the file, the results beside ONNX
-Runtime's, and both beside PyTorch's in f64, for pictures of the size that the model's weights are for; in smaller ones the loss, all gradients, and the worst one beside PyTorch's in f64; `smooth` has the
+Runtime's, and both beside PyTorch's in f64, for pictures of the size that the model's weights are for (`side`; of some rows they
+are smaller yet). In smaller ones the loss, all gradients, and the worst one beside PyTorch's in f64; `smooth` has the
 gradients with SiLU for ReLU where they are further off than 1e-5, which leaves ReLUs at their kinks out; `kept`
 of the parameters how many the file has, as exporters may fold some; `refused` the sentence that ended it; `theirs` how far PyTorch's own
 gradients in f32 are off, with SiLU where there is a `smooth`, which tells what of it the model makes of any rounding (not in older rows).
@@ -20,7 +21,7 @@ import shutil
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-COLUMNS = ["model", "exporter", "nodes", "run", "exact", "peer", "loss", "gradients", "worst", "smooth", "kept", "refused", "theirs"]
+COLUMNS = ["model", "exporter", "nodes", "run", "exact", "peer", "loss", "gradients", "worst", "smooth", "kept", "refused", "theirs", "side"]
 RESULTS = COLUMNS[3:6]
 DETECTORS = ["backbone:resnet50", "backbone:mobilenet_v3_large"]
 TEXTS_AND_SOUNDS = ["bert", "gpt2", "llama", "vit", "whisper", "t5"]
@@ -62,10 +63,10 @@ def attempt(cleave, name, exporter, device, old):
         table = parity.parity(cleave, name, exporter, device, size="own", folder=folder, trains=False)
         if old:
             row = dict(zip(COLUMNS, old), refused=table.get("refused", ""))
-            return [row.get(key, "") for key in COLUMNS[:2]] + [str(table.get("nodes", ""))] + [
-                number(table, key) for key in RESULTS] + [row.get(key, "") for key in COLUMNS[6:]]
+            row |= {key: number(table, key) for key in RESULTS} | {key: str(table.get(key, "")) for key in ("nodes", "side")}
+            return [row.get(key, "") for key in COLUMNS]
         if "refused" not in table:
-            table = parity.parity(cleave, name, exporter, device, folder=folder) | {key: table[key] for key in RESULTS}
+            table = parity.parity(cleave, name, exporter, device, folder=folder) | {key: table[key] for key in RESULTS + ["side"] if key in table}
         if table.get("gradients", 0) > 1e-5:
             relu = parity.F.relu
             other = parity.parity(cleave, name, exporter, device, folder=folder, smooth=True, winograd=device == "host")
@@ -81,7 +82,8 @@ def attempt(cleave, name, exporter, device, old):
     worst = "{:.1e} {}".format(*table["worst"]) if "worst" in table else ""
     return [name, exporter, str(table.get("nodes", "")), number(table, "run"), number(table, "exact"),
             number(table, "peer"), number(table, "loss"), number(table, "gradients"), worst,
-            number(table, "smooth"), table.get("kept", ""), table.get("refused", "").replace("\t", " ")[:300], number(table, "theirs")]
+            number(table, "smooth"), table.get("kept", ""), table.get("refused", "").replace("\t", " ")[:300], number(table, "theirs"),
+            str(table.get("side", ""))]
 
 
 def main():
