@@ -454,6 +454,30 @@ TEST(test_memory) {
     on_each(holds_what_was_told);
 }
 
+/** Of a convolution's plan with so many channels, which packs its weights. */
+static int packed_once(clv_device *device, int64_t channels) {
+    const clv_nn_conv2d_config config = {.kernel = {3, 3}, .padding = {1, 1}};
+    net n = {.graph = new_graph()};
+    n.x = clv_input(n.graph, "x", CLV_DTYPE_F32, CLV_SHAPE(1, channels, SIZE, SIZE));
+    clv_output(clv_nn_conv2d(n.x, "conv", channels, &config), "y");
+    n.plan =
+        clv__test_plan(runtime, n.graph,
+                       &(clv_plan_config){.device = device, .variants = "conv2d=tile", .own_session = true});
+    const int once = launches_of(n.plan, true);
+    clv__test_end(NULL, NULL, n.plan, n.graph);
+    return once;
+}
+
+/** What no cache holds takes longer to read than to make of weights: on threads it is made in each step. */
+static void no_larger_than_a_cache(clv_device *device) {
+    if (device->info.execution != CLV_EXECUTION_THREADS) return;
+    assert_int_equal(packed_once(device, C), 1);
+    assert_int_equal(packed_once(device, 16 * C), 0);
+}
+TEST(test_no_larger_than_a_cache) {
+    on_each(no_larger_than_a_cache);
+}
+
 /** While a session has runs, a plan that would keep more than was reserved keeps nothing. */
 static void beside_a_run(clv_device *device) {
     net n = {0};
