@@ -235,7 +235,7 @@ static clv_status take_launches(clv_plan *plan, clv__plan_node *at, size_t n, co
 }
 
 /** A CPU would read what is kept from memory, where what was just made lies in a cache, so there only what stays in one is kept:
- *  with all of it a resnet18 of one image took 6 to 8 % more time. */
+ *  with all of it a resnet18 of one image took 5 % more time. */
 static bool pays(const clv__plan_node *at, const parts *all) {
     enum { CACHED = 1 << 20 };
     size_t bytes = 0;
