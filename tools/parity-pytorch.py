@@ -448,6 +448,12 @@ def parity(tool, name, exporter="old", device="cpu", batch=4, size=None, dims=""
     return table
 
 
+def side(text):
+    if text != "own" and not (text.isdecimal() and int(text)):
+        raise argparse.ArgumentTypeError(f"'{text}' is neither a number of pixels nor own")
+    return text if text == "own" else int(text)
+
+
 def main():
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("cleave")
@@ -455,7 +461,7 @@ def main():
     parser.add_argument("--exporter", choices=("old", "new"), default="old")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--batch", type=int, default=4)
-    parser.add_argument("--size", type=lambda text: text if text == "own" else int(text))
+    parser.add_argument("--size", type=side)
     parser.add_argument("--dims", default="")
     parser.add_argument("--optimizers", default=",".join(OPTIMIZERS))
     parser.add_argument("--steps", type=int, default=10)
